@@ -6,6 +6,14 @@
 
 Each part has its own time, and what is found is printed and appended to DIR/results.jsonl as it comes: an hour that ends
 early has told something. Parts whose result is there are not done again. Exit code 1 if a part failed.
+
+The parts two_gpus and eight_gpus are runs of the presets for so many, with small steps, and are skipped where there are fewer:
+
+    python benchmarks/gpu_hour.py --output gpus --parts checks two_gpus eight_gpus
+
+If all is well, each prints "status": "done", under "mismatch" two means below 0.05 (so the engines write with the weights
+that were trained last) and, for each phase, its share of the time and its tokens per second. For eight_gpus "devices" is
+"coder: 2 learn, 2 write; tester: 1 learn, 3 write", and "seconds/learn" is about the longer of the two updates, not their sum.
 """
 
 from __future__ import annotations
@@ -27,7 +35,7 @@ import torch
 
 from codea1_env.training.summary import phase_totals
 
-PACKAGES = ("codea1-env", "torch", "transformers", "trl", "peft", "accelerate", "vllm")
+PACKAGES = ("codea1-env", "torch", "transformers", "trl", "peft", "accelerate", "vllm", "ray")
 GPU = torch.cuda.is_available()
 Result = dict[str, Any]
 
@@ -46,15 +54,19 @@ class Hour:
         self.limit = 0.0
 
     def train(
-        self, name: str, *options: str, model: str = "", kill_after: int | None = None
+        self,
+        name: str,
+        *options: str,
+        model: str = "",
+        kill_after: int | None = None,
+        preset: str = "smollm2-gpu" if GPU else "smollm2-cpu",
     ) -> tuple[list[Result], list[Result], str]:
         """Train once more; return the rows of metrics and timings, and the last lines of what was said.
 
         With `kill_after` the run is ended by SIGKILL after so many steps.
         """
         folder = self.folder / name
-        preset = ["--preset", "smollm2-gpu" if GPU else "smollm2-cpu"]
-        command = [sys.executable, "-m", "codea1_env.cli", "train", *preset]
+        command = [sys.executable, "-m", "codea1_env.cli", "train", "--preset", preset]
         command += ["--model", model or self.model, "--backend", self.backend, *_small()]
         if (folder / "config.toml").is_file():
             command = [*command[:4], "--resume"]
@@ -190,6 +202,31 @@ def learning(hour: Hour) -> Result:
     return found
 
 
+def two_gpus(hour: Hour) -> Result:
+    """One GPU for each player, on which it learns and writes."""
+    return _several(hour, 2, coder=1, tester=1)
+
+
+def eight_gpus(hour: Hour) -> Result:
+    """Four GPUs for each player, of which some learn and some write."""
+    return _several(hour, 8, coder=2, tester=1)
+
+
+def _several(hour: Hour, gpus: int, **learners: int) -> Result:
+    if (there := torch.cuda.device_count()) < gpus:
+        raise SkippedError(f"needs {gpus} GPUs, here are {there}")
+    options = ["--max-steps", "2", "--difficulty", "None"]
+    for role, number in learners.items():  # 64 answers of a step, two at a time in each process
+        sizes = f"per_device_train_batch_size = 2, gradient_accumulation_steps = {32 // number}"
+        options += [f"--{role}.trainer", sizes]
+    preset = f"qwen2.5-coder-1.5b-{gpus}gpu"
+    rows, times, _ = hour.train(f"gpus-{gpus}", *options, preset=preset)
+    log = (hour.folder / f"gpus-{gpus}.log").read_text(errors="replace")
+    devices = [line for line in log.splitlines() if "learn, " in line and "write" in line]
+    seconds = {"seconds/learn": times[-1]["seconds/learn"], "devices": devices[-1]}
+    return _mismatch(rows) | seconds | _speeds(rows, times)
+
+
 PARTS: Mapping[str, tuple[float, Callable[[Hour], Result]]] = {
     "checks": (2, checks),
     "adapters": (8, adapters),
@@ -198,8 +235,10 @@ PARTS: Mapping[str, tuple[float, Callable[[Hour], Result]]] = {
     "memory": (4, memory),
     "resume": (8, resume),
     "learning": (20, learning),
+    "two_gpus": (15, two_gpus),
+    "eight_gpus": (15, eight_gpus),
 }
-"""Name -> minutes of 60 that it may take, and what it does."""
+"""Name -> minutes that it may take of an hour (the first seven; each of several GPUs has its own), and what it does."""
 
 
 def main() -> int:

@@ -10,8 +10,8 @@ import pytest
 from test_openai_backend import distance
 from test_transformers_backend import peft_model
 
-from codea1_env.agents.llm.completions import BackendError, Message, SamplingConfig
 from codea1_env.agents.llm import vllm_backend
+from codea1_env.agents.llm.completions import BackendError, Message, SamplingConfig
 from codea1_env.agents.llm.vllm_backend import VLLMBackend
 from codea1_env.agents.models import load_model, resolve
 
