@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .inside import codec
+from .inside.confine.privileges import MAX_INPUT
 from .jobs import Limits
 from .outcomes import Stop, bounds_of, load_of, outcome_of
 from .results import Outcome, ScriptResult, TestResult
 from .supervise import dismissed_on_error
 from .watch import Watch
 from .workers import Slots
-
-MAX_INPUT = 16 << 20
-"""Bytes of standard input."""
 
 
 def input_bytes(text: str) -> bytes:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from codea1_env.sandbox import Limits, Outcome
@@ -100,6 +103,23 @@ def test_a_scripts_standard_error_is_no_answer(sandbox):
     code = "import sys\nprint(1)\nsys.stderr.write('e' * 200_000)\nprint(2)"
     result = sandbox.run_script(code, limits=Limits(output=100_000))
     assert (result.outcome, result.stdout, result.stderr) == (Outcome.PASS, "1\n2\n", "e" * 100_000)
+
+
+ODD = "class E(SystemExit):\n    {}\nraise E"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *(f"import sys\nsys.exit({x})" for x in ("256", "-256", "257", "2**32", "2**64", "0.0", "False", "True", "''", "[]", "'0'")),
+        *(ODD.format(x) for x in ("code = property(lambda self: 1 / 0)", "code = None", "code = 3", "pass")),
+        "import os\nos._exit(256)",
+    ],
+)  # fmt: skip
+def test_the_status_of_an_exit_is_that_of_the_process(sandbox, code):
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    expected = Outcome.EXITED if process.returncode else Outcome.PASS
+    assert sandbox.run_script(code).outcome is expected
 
 
 def test_an_exception_that_calls_itself_an_exit_is_none(sandbox):

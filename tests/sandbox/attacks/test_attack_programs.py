@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 import textwrap
 
 import pytest
@@ -71,6 +74,22 @@ ENDS = {
     "other hooks": ("sys.excepthook = lambda *a: os._exit(0); print(2, flush=True); 1 / 0", Outcome.ERROR),
 }  # fmt: skip
 
+FAST = {
+    "the size of its input": "data = io.BytesIO(os.read(0, os.fstat(0).st_size))\nprint(data.readline(), data.read())",
+    "a new standard input": "sys.stdin = open(0)\nprint(input(), sys.stdin.read())",
+    "by name": "print([line.strip() for line in open('/dev/stdin')])",
+    "by path": "print(pathlib.Path('/dev/stdin').read_text())",
+    "in memory": "print(mmap.mmap(0, 0, access=mmap.ACCESS_READ)[:])",
+    "twice": "print(input())\nsys.stdin.seek(0)\nprint(input())",
+    "an output of its own": "out = open(1, 'w')\nout.write('2')",
+    "by descriptor": "write = os.fdopen(1, 'w').write\nwrite('2')",
+    "an output in an object": "class Out:\n    file = open(1, 'w')\nOut().file.write('2')",
+    "around the buffer": "out = io.TextIOWrapper(sys.stdout.buffer)\nout.write('2')",
+    "by name of the output": "open('/dev/stdout', 'w').write('2')",
+    "both": "out = open(1, 'w')\nout.write('2')\nprint('1')",
+    "when it is dropped": "class Last:\n    def __del__(self): print('last', n)\nlast, n = Last(), 3\nprint('first')",
+}  # fmt: skip
+
 
 def replies(arena: Arena, act: str, head: str = "") -> list[object]:
     code = PROGRAM_TEXT.format(head=head, act=textwrap.indent(act, "    "))
@@ -128,6 +147,26 @@ def test_nothing_is_left_for_the_next_input(arena: Arena) -> None:
         "assert not left, left"
     )
     assert replies(arena, act, head) == ["", "4\n"]
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_fast_ways_to_read_and_print_are_as_in_python(arena: Arena, name: str) -> None:
+    code = f"import io, mmap, os, pathlib, sys\n{FAST[name]}"
+    with tempfile.TemporaryFile("w+") as file:
+        file.write("3 4\nfive\n")
+        file.seek(0)
+        said = subprocess.run([sys.executable, "-c", code], stdin=file, stdout=subprocess.PIPE, text=True)  # fmt: skip
+    result = arena.sandbox.run_script(code, "3 4\nfive\n")
+    assert (result.outcome, result.stdout) == (Outcome.PASS, said.stdout), result.message
+    assert said.returncode == 0
+
+
+def test_the_input_is_nothing_that_can_be_changed_or_grow(arena: Arena) -> None:
+    act = (
+        "for act in (lambda: os.ftruncate(0, 0), lambda: os.pwrite(0, b'9', 0), lambda: os.write(0, b'x')):\n"
+        "    try: print(act())\n    except OSError: print('no')"
+    )
+    assert replies(arena, act) == ["no\nno\nno\n", "4\n"]
 
 
 def test_children_neither_answer_nor_stay(arena: Arena) -> None:

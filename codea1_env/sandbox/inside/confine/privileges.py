@@ -18,6 +18,8 @@ PR_GET_NO_NEW_PRIVS = 39
 _CAPABILITY_VERSION_3 = 0x20080522
 MAX_THREADS = 64
 """Of the children of a worker, where the kernel counts them apart."""
+MAX_INPUT = 16 << 20
+"""Bytes of the file that is a program's standard input; its own files have at most 1 MiB."""
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every architecture
 _VERSION_FLAG = 1
@@ -65,12 +67,13 @@ def limit_job(memory: int, cpu_seconds: int) -> None:
     """Set the limits that a job chooses. CPU time here is only the backstop of the supervisor's clock."""
     limit(resource.RLIMIT_AS, memory)
     limit(resource.RLIMIT_CPU, cpu_seconds)
+    limit(resource.RLIMIT_FSIZE, 1 << 20)
 
 
 def limit_resources() -> None:
     """Set the limits of every child that a worker can have itself: its children inherit them."""
     limit(resource.RLIMIT_CORE, 0)
-    limit(resource.RLIMIT_FSIZE, 1 << 20)
+    limit(resource.RLIMIT_FSIZE, MAX_INPUT)
     limit(resource.RLIMIT_MEMLOCK, 0)
     limit(resource.RLIMIT_MSGQUEUE, 0)
     limit(resource.RLIMIT_SIGPENDING, MAX_THREADS)

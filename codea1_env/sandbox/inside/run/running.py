@@ -73,11 +73,25 @@ def execute(code: str, module: types.ModuleType, may_exit: bool = False) -> tupl
     try:
         exec(found, module.__dict__)
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
-        # By its type, as the interpreter has it: `isinstance` would believe a class that calls itself another.
-        if may_exit and issubclass(type(error), SystemExit) and error.code in (None, 0):  # type: ignore[attr-defined]
-            return ("ok",)
-        return describe_error(error)
+        return ("ok",) if may_exit and _ends_well(error) else describe_error(error)
     return ("ok",)
+
+
+def _ends_well(error: BaseException) -> bool:
+    """Whether a process that ends with an exception ends with the status 0."""
+    # By its type, as the interpreter has it: `isinstance` would believe a class that calls itself another.
+    if not issubclass(type(error), SystemExit):
+        return False
+    try:
+        code = error.code  # type: ignore[attr-defined]
+        # Of other values the interpreter prints the text and ends with 1; of a number it takes the last byte.
+        return code is None or (
+            issubclass(type(code), int)
+            and -(1 << 63) <= int.__index__(code) < 1 << 63
+            and not int.__and__(code, 255)
+        )
+    except BaseException:  # a property of the program's own
+        return False
 
 
 def loaded(code: str, entry_point: str | None) -> tuple[tuple[str, ...], dict[str, Any]]:
