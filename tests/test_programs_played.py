@@ -117,6 +117,29 @@ def test_outcomes_by_hand(name: str, paper: bool, sandbox: Sandbox) -> None:
     assert of(judged(sandbox, code, answer, config=config)) == expected[paper]
 
 
+@pytest.mark.parametrize("kind", ["program", "function"])
+def test_slow_right_calls_are_paid_alike_whatever_was_asked_before(
+    kind: str, sandbox: Sandbox
+) -> None:
+    """A run has time for five such calls; that others are known gives it none for more."""
+    if kind == "program":
+        problem, suites = SQUARE, (squares(1, 2, 3), squares(6, 7, 8), ALL)
+        code = "import time\ntime.sleep(0.25)\nn = int(input())\nprint(n * n)\n"
+    else:
+        problem = Problem("f", "Square.", "f", "def f(n):\n    return n * n\n")
+        code = "import time\ndef f(n):\n    time.sleep(0.25)\n    return n * n\n"
+        tests = [f"assert f({n}) == {n * n}" for n in range(1, 9)]
+        suites = ("\n".join(tests[:3]), "\n".join(tests[5:]), "\n".join(tests))
+    config = RefereeConfig(
+        limits=Limits(call_cpu_time=0.2, call_wall_time=0.4), reuse_programs=True
+    )
+    referee = Referee(sandbox, config)
+    found = [referee.judge([Round(problem, code, [[suite]])])[0].suites[0] for suite in suites]
+    fresh = judged(sandbox, code, suites[-1], problem=problem, config=config).suites[0]
+    assert sum(fresh.outcome.failed) == 3, fresh
+    assert found[-1] == fresh
+
+
 def test_with_the_book(sandbox: Sandbox) -> None:
     """Of eight replayed tests four are passed."""
     history = [f"assert run('{n}\\n') == '{n * n}\\n'" for n in (-1, -2, -3, -4, 9, 10, 11, 12)]

@@ -72,6 +72,8 @@ class _RunsOfOne:
         self.calls = dict(kept.calls) if kept else {}
         self.separate: dict[Calls, dict[str, TestResult]] = {}
         self.cpu_time = 0.0
+        self.dear: set[str] = set()
+        """Calls of runs that used more than the shares of their calls: how these end decides about other calls."""
 
     def unknown(self, run: Sequence[Test]) -> list[Test]:
         """Tests of a run that are still to be made."""
@@ -146,7 +148,7 @@ class ProgramRuns:
                     outcomes[shared, call] = result.outcome
             count(Counters.of(outcomes.values(), load.cpu_time))
             if reuse and each.load.passed:
-                self._keep(attack, each)
+                self._keep(attack, each, programs[attack].dear)
         return found
 
     def _share(
@@ -221,6 +223,8 @@ class ProgramRuns:
             if program.keeps and not self._whole:
                 _leave_out_what_follows_an_end(judged, tests, answer.replies)
             program.separate[run] = known | judged
+            if not answer.in_shares:
+                program.dear.update(judged)
 
     def _started(
         self,
@@ -279,11 +283,15 @@ class ProgramRuns:
             results |= zip(unlike, said, strict=True)
         return results
 
-    def _keep(self, attack: Attack, found: ProgramResults) -> None:
+    def _keep(self, attack: Attack, found: ProgramResults, dear: set[str]) -> None:
         calls = dict(found.calls)
         for run in found.runs.values():
             calls |= run
-        calls = {call: each for call, each in calls.items() if each.outcome not in _NOT_KEPT}
+        calls = {
+            call: each
+            for call, each in calls.items()
+            if call not in dear and each.outcome not in _NOT_KEPT
+        }
         memory = ProgramResults(replace(found.load, cpu_time=0.0), calls)
         self._kept.put(attack, memory, len(attack.code) + _RESULT_CHARS * len(calls))
 

@@ -42,6 +42,8 @@ class Answers:
     """The same of each call; of several that came together the first has it all."""
     load_time: float = 0.0
     """The same of loading."""
+    in_shares: bool = False
+    """Of a run: whether each call was answered in the share of the time that it has for itself."""
 
 
 def encoded_arguments(args: Sequence[object], kwargs: dict[str, object]) -> bytes:

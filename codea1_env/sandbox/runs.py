@@ -22,6 +22,7 @@ SMALL = 0.2
 """Share of a call's time that each call gets at first."""
 ALLOWANCE = 3.0
 """Times the time of a call that one run may use beside the small shares: to load its program anew, and to make calls again."""
+_NO_TIME = 1e-6  # seconds: more than the processes of many inputs "cost", see `OneInput.load_time`
 RAN_OUT = TestResult(
     Outcome.TIMEOUT, "the time of its run was used up when it was to be made again", limit=Limit.RUN
 )
@@ -76,7 +77,7 @@ def answer_run(
     if rules.again and rules.allowance:
         run.end()
     assert run.load is not None
-    return Answers(run.load, run.replies, run.used, (), run.load_time)
+    return Answers(run.load, run.replies, run.used, (), run.load_time, run.stayed_in_shares())
 
 
 class _Answering:
@@ -134,6 +135,10 @@ class _Answering:
         left = [number for number in self.late if self.replies[number] is UNANSWERED]
         if left and all(isinstance(reply, bytes) or reply is UNANSWERED for reply in self.replies):
             self.replies[left[0]] = RAN_OUT
+
+    def stayed_in_shares(self) -> bool:
+        """Whether no call took time that another one could have used."""
+        return self._spent < _NO_TIME and all(isinstance(reply, bytes) for reply in self.replies)
 
     def _can_afford(self, seconds: float) -> bool:
         return self._allowance > 0 and self._spent + seconds <= self._allowance
