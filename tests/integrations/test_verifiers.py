@@ -57,7 +57,7 @@ def test_each_side_gets_what_the_referee_pays(side: str, source: str, tmp_path: 
     env = load_environment(side, f"{tmp_path / 'wrong.py'}:Wrong", source)
     with chat_server(answer) as server:
         episodes = asyncio.run(played(env, server.url, 5))
-    assert len(episodes) == 10 * len(PROBLEMS)
+    assert len(episodes) == 5 * len(PROBLEMS)
     assert all(episode.ok for episode in episodes)
     traces = [trace for episode in episodes for trace in episode.traces]
     assert {trace.agent.name for trace in traces} == {side}
