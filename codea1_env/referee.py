@@ -48,6 +48,7 @@ from codea1_env.oracle import (
 )
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
+from codea1_env.responses import MAX_ACTION_CHARS as MOST
 from codea1_env.responses import Program, Suite, Test, joined, parse_suites, read_programs, yielding
 from codea1_env.rewards import SuiteOutcome, program_reward, suite_rewards
 from codea1_env.sandbox import Limits, Outcome, Sandbox, TestResult
@@ -63,6 +64,7 @@ _SHOWN = 60
 _AT_ONCE = 3  # problems whose answers are judged
 # Twice the CPU time, not the five times of other jobs: a call neither prints nor waits for anything.
 _WALL_FACTOR = 2
+_TOO_LONG = f"as a text it has more than {MOST:,} characters"
 _OF_DOMAIN = (InvalidReason.OUTSIDE_SIGNATURE, InvalidReason.OUTSIDE_FORMAT)
 _JOB_TIME = 10.0  # seconds, of the release
 
@@ -292,7 +294,10 @@ class Referee:
             if len(attacking) >= paying.num_tests and not paying.strict_paper:
                 verdicts.append(TestVerdict(test.text, "not made", BEHIND))
                 continue
-            verdicts.append(self._rule_test(number, test, subject, truths, slow))
+            ruled = self._rule_test(number, test, subject, truths, slow)
+            if ruled.call and len(ruled.text) > MOST:  # the book could not replay it
+                ruled = _invalid(test, InvalidReason.NO_LITERAL, _TOO_LONG)
+            verdicts.append(ruled)
             if verdicts[-1].call:
                 attacking.add(test.same_as)
         made = [test.same_as for test, ruled in zip(tests, verdicts, strict=True) if ruled.call]

@@ -182,8 +182,12 @@ def test_alike(printed: str, expected: str) -> None:
         ("  2.5000001", "2.5", 1e-6, False),
         ("y is 2.5", "x is 2.5", 1e-6, False),
         ("1 2", "1  2", 0, False),
+        *((odd, "1", 1, False) for odd in ("1_0", "nan", "inf", "+1", "\u0661", "0x1", "1e", "--1", "1,0", "1.0.0", ".")),
+        ("1", "nan", 1, False),
+        ("1e0 -0 .5 1. nan", "1 0 0.5 1 nan", 1e-9, True),
+        ("1e999999999999999999", "2", 1, False),
     ],
-)
+)  # fmt: skip
 def test_lines(printed: str, expected: str, atol: float, alike: bool) -> None:
     assert (difference(printed, expected, atol) == "") is alike
 

@@ -65,6 +65,7 @@ BROKEN = [
     (b"[" * 100_000 + b"\n", "line 2: Expect one JSON object a line"),
     (b"9" * 10_000 + b"\n", "line 2: Expect one JSON object a line"),
     (json.dumps({**OWN, "reference": None}).encode(), "line 2: Expect the field 'reference' to be a text, actually: null"),
+    (json.dumps({**OWN, "kind": "script", "entry_point": None}).encode(), "line 2: Expect the field 'kind' to be \"function\" or \"program\", actually: str"),
     (json.dumps({**OWN, "prompt": "\ud800"}).encode(), "line 2: Expect Problem.prompt to be text"),
 ]  # fmt: skip
 

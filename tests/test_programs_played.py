@@ -178,6 +178,9 @@ WAYS = {
     "triple quotes": '```python\n[{"input": """3\n""", "output": """9\n"""}, {"input": """4""", "output": "16"}]\n```',
     "asserts": 'assert run("3\\n") == "9\\n"\nassert run("""4\n""") == """16"""',
     "a test function": "```python\ndef test_it():\n    for n in (3, 4):\n        assert run(f'{n}') == str(n * n)\n```",
+    "joined texts": 'assert run("\\n".join(["3"])) == str(9)\nassert run("{}\\n".format(1)) == "1"\nn = 4\nassert run(f"{n}\\n") == f"{n * n}"',
+    "mapped texts": 'for items in ([3], [4]):\n    assert run(" ".join(map(str, items))) == "".join(str(n * n) for n in items)',
+    "behind an assertion in prose": 'As `assert run("3") == "9"` says:\n[{"input": "3", "output": "9"}, {"input": "4", "output": "16"}]',
     "by name": 'assert run(stdin="3") == "9"\nassert "16" == run("4")',
     "stripped": 'assert run("3\\n").strip() == "9"\nshown = run("4")\nassert "16" == shown.rstrip()',
     "unicode": '[{"input": "\\u0033", "output": "9"}, {"input": "4", "output": "\\u00316"}]',
@@ -187,12 +190,16 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_to_write_a_test(way: str, sandbox: Sandbox) -> None:
     found = parse_suite(WAYS[way], SQUARE, sandbox)
-    if way == "a test function":  # what is computed is not followed
-        assert not found.tests
-        return
     texts = [test.text.replace("\\n'", "'").replace("\\r", "") for test in found.tests]
     assert texts == ["assert run('3') == '9'", "assert run('4') == '16'"]
-    assert not found.dropped
+    assert [each.invalid for each in found.dropped] == [True] * (way == "joined texts")
+
+
+def test_json_in_an_input_is_no_list_of_tests(sandbox: Sandbox) -> None:
+    answer = f"assert run({WAYS['json']!r}) == '2'"
+    assert [test.text for test in parse_suite(answer, SQUARE, sandbox).tests] == [
+        answer.replace("]') ==", "]\\n') ==")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -206,6 +213,12 @@ def test_every_way_to_write_a_test(way: str, sandbox: Sandbox) -> None:
         (suite(("é" * 33_000, "9")), "the input has 66,001 bytes, of at most 65,536"),
         ('assert run("3", "4") == "9"', "a program reads one text"),
         ('assert run("3\\0") == "9"', "the input has a NUL"),
+        ('assert run("%d" % 3) == "9"', "arithmetic of something else than numbers"),
+        ('assert run(f"{3:>100000000}") == "9"', "the text of such a value"),
+        ('assert run(f"{n}") == "9"', "the value of n is not known"),
+        ('assert run(str({1, 2})) == "9"', "the text of such a value"),
+        ('assert run(",".join({"1", "2"})) == "9"', "the order of a set"),
+        ('assert run(("x" * 9_000).join(["a"] * 9_000)) == "9"', "too large: it has too many items"),
         ('assert run("3") in ("9", "8")', ""),
         ('assert run("1" * 70000) == "9"', ""),
     ],
@@ -229,6 +242,16 @@ def test_an_input_of_64_kilobytes_is_played(sandbox: Sandbox) -> None:
     # The book replays it.
     again = judged(sandbox, counts.reference, "[]", verdict.failed, problem=counts)
     assert again.history_passed == verdict.failed
+
+
+def test_what_the_book_could_not_replay_is_no_test(sandbox: Sandbox) -> None:
+    """The text of a test with the reference's value is longer than an answer may be."""
+    echo = Problem("echo", "Print the first characters.", "", "print(input()[:900])")
+    answer = suite(("x" * (MAX_INPUT_BYTES - 200), "x"))
+    verdict = judged(sandbox, "print(0)", answer, problem=echo)
+    [test] = verdict.suites[0].tests
+    assert (test.status, test.fault) == ("invalid", InvalidReason.NO_LITERAL)
+    assert not verdict.failed
 
 
 def test_tests_that_count_are_as_many_as_of_functions(sandbox: Sandbox) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from codea1_env.reading.inputs import announcing_places, deviation, format_of
+from codea1_env.reading.inputs import announcing_places, deviation, format_of, kind_of
 
 MOST = 24
 """Inputs made from one golden input at most."""
@@ -98,7 +98,7 @@ def _words(word: str, ends: Sequence[int]) -> Iterator[str]:
         for other in (0, 1, -1, *ends, number + 1, number - 1, -number, _FAR, -_FAR):
             if other != number:
                 yield str(other)
-    elif not word.replace(".", "", 1).lstrip("+-").isdigit():
+    elif kind_of(word) == "w":
         yield from (word[:1], word[::-1], word * 2, word[:1] * len(word), word.swapcase())
 
 
@@ -109,6 +109,4 @@ def _ends(inputs: Sequence[str]) -> list[int]:
 
 
 def _is_integer(word: str) -> bool:
-    return (
-        word.isascii() and len(word) < 20 and word.lstrip("+-").isdigit() and word[1:].find("-") < 0
-    )
+    return kind_of(word) == "i"

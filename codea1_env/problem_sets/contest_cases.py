@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from codea1_env.problem_sets.livecodebench import json_of
 from codea1_env.problem_sets.program_cases import MAX_GOLDEN_INPUT, program_case
 from codea1_env.problem_sets.rows import show
+from codea1_env.reading.inputs import canonical
 from codea1_env.sandbox import Case
 
 
@@ -37,7 +38,7 @@ def printed_cases(tests: Tests) -> Iterator[Case]:
     known: dict[str, tuple[int, str]] = {}
     for number, pair in enumerate(zip(tests.inputs, tests.outputs, strict=True), 1):
         case = program_case(number, *map(_text, pair))
-        stdin, stdout = case.args[0], case.expected
+        stdin, stdout = canonical(case.args[0]), case.expected  # as programs get it
         first, before = known.setdefault(stdin, (number, stdout))
         if before.split() != stdout.split():
             raise ValueError(

@@ -97,6 +97,10 @@ def _own(row: Row, ask: Ask = apart) -> Problem:
             f"Expect only the fields {', '.join(sorted(_OWN))}, actually also: {', '.join(unknown)}"
         )
     values = {name: value for name, value in row.fields.items() if value is not None}
+    if values.get("kind", "function") not in ("function", "program"):
+        raise ValueError(
+            f'Expect the field \'kind\' to be "function" or "program", actually: {show(values["kind"])}'
+        )
     is_program = values.get("kind") == "program" or values.get("entry_point") == ""
     if is_program:
         values.setdefault("entry_point", "")

@@ -188,12 +188,13 @@ def _shapes(lines: list[list[str]]) -> list[str]:
     """Kinds of the words of each line: "i", "d", or where words that are no numbers stand among them, such as "wi"."""
     shapes = []
     for line in lines:
-        kinds = "".join(kind for kind, _ in groupby(map(_kind, line)))
+        kinds = "".join(kind for kind, _ in groupby(map(kind_of, line)))
         shapes.append(kinds if "w" in kinds else ("d" if "d" in kinds else kinds[:1]))
     return shapes
 
 
-def _kind(word: str) -> str:
+def kind_of(word: str) -> str:
+    """Kind of a word: "i" for a whole number, "d" for another number, "w" else."""
     if _INTEGER.fullmatch(word):
         return "i"
     return "d" if _NUMBER.fullmatch(word) else "w"

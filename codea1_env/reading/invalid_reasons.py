@@ -44,4 +44,4 @@ class InvalidReason(enum.Enum):
     TOO_MANY = "too many"
     """It comes after as many tests as are looked at."""
     NO_LITERAL = "no literal"
-    """The reference returns what no test can state."""
+    """The reference returns what no test can state, or not within the length of an answer."""

@@ -19,7 +19,7 @@ from .inside import codec
 from .inside.run.running import RETURNED
 from .jobs import Limits
 from .outcomes import too_long
-from .processes import NOTHING, Calls, Judge, less, process_of
+from .processes import NOTHING, Calls, Judge, kind_of, less
 from .results import RUN_LIMIT, CallResult, JobResult, Limit, Outcome, TestResult
 from .workers import Slots
 
@@ -130,7 +130,7 @@ def answer_calls(
     while load is None or len(replies) < count:
         started, done = time.monotonic(), len(replies)
         held = sum([len(reply) for reply in replies if isinstance(reply, bytes)])
-        part = process_of(calls.after(done), left, judge, done, held, stop=stop)
+        part = kind_of(calls)(calls.after(done), left, judge, done, held, stop=stop)
         loaded = part.run(slots, code)
         load, load_time = (loaded, part.load_time) if load is None else (load, load_time)
         replies += part.replies

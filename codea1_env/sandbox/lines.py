@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal, DecimalException
 
 _SHOWN = 60
+_PRINTED = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""A number as programs print one. Other spellings count as text: `+1`, `1_000`, `nan`, digits of other scripts."""
 
 
 def difference(printed: str, expected: str, atol: float = 0.0, *, loose: bool = False) -> str:
@@ -51,7 +54,7 @@ def _same_numbers(line: str, other: str, atol: float, loose: bool) -> bool:
         return False
     try:
         pairs = zip(words, others, strict=True)
-        return all((not loose and a == b) or _same_number(a, b, atol) for a, b in pairs)
+        return all((not loose and a == b) or _same_number(a, b, atol, loose) for a, b in pairs)
     except DecimalException:  # one is no number, or an exponent is out of all bounds
         return False
 
@@ -60,9 +63,11 @@ def _blanks_before(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _same_number(word: str, other: str, atol: float) -> bool:
+def _same_number(word: str, other: str, atol: float, loose: bool) -> bool:
     if atol and word == other:  # "inf" and "nan" are no distance apart
         return True
+    if not (loose or (_PRINTED.fullmatch(word) and _PRINTED.fullmatch(other))):
+        return False
     one, two = Decimal(word), Decimal(other)
     if one == two or not (atol and one.is_finite() and two.is_finite()):
         return one == two

@@ -20,7 +20,7 @@ from .workers import Slots
 
 Judge = Callable[[int, bytes], TestResult]
 """Number of a call and the frame that answered it -> the verdict. The frame is dropped then."""
-Share = Callable[["OneProcess | OneInput"], float]
+Share = Callable[["Part"], float]
 """What a process has done so far -> share of a call's time that the next call may use."""
 
 _FLOOD = TestResult(Outcome.FORBIDDEN, Stop.FLOOD.value)
@@ -72,8 +72,8 @@ def less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
     )
 
 
-class OneProcess:
-    """Calls in one process, until one stops it.
+class Part:
+    """What a process makes of some calls.
 
     Attributes:
         replies: As in `Answers`, of the calls that were made.
@@ -82,6 +82,8 @@ class OneProcess:
         load_time: The same of loading.
         load_wait: Seconds of wall-clock time until the program was loaded, less waiting for a processor.
     """
+
+    cpu_time = load_time = load_wait = 0.0
 
     def __init__(
         self,
@@ -100,22 +102,35 @@ class OneProcess:
         All calls together may wait as long as two calls, or with `may_wait` each as long as its share says.
         """
         self.calls = calls
-        self._share = share
-        self._may_wait = may_wait
-        self._watch: Watch | None = None
         self.limits = limits
         self.judge = judge
         self.first = first
         self.stop = stop
         self.replies: list[bytes | TestResult] = []
         self.times: list[float] = []
-        self.cpu_time = self.load_time = self.load_wait = 0.0
-        self._failed = False
+        self._share = share
+        self._may_wait = may_wait
         self._held = held
 
     @property
     def wait(self) -> float:
         """Seconds of wall-clock time since the program was loaded, less waiting for a processor."""
+        raise NotImplementedError
+
+    def run(self, slots: Slots, code: str) -> TestResult:
+        """Have the calls made; says how loading ended."""
+        raise NotImplementedError
+
+
+class OneProcess(Part):
+    """Calls in one process, until one stops it."""
+
+    _failed = False
+    _watch: Watch | None = None
+
+    @property
+    def wait(self) -> float:
+        """As in `Part`, also while it goes on."""
         return self._watch.elapsed_unqueued(_QUICK) - self.load_wait if self._watch else 0.0
 
     def run(self, slots: Slots, code: str) -> TestResult:
@@ -203,41 +218,25 @@ class OneProcess:
             spent = 0.0
 
 
-class OneInput:
-    """One call of a whole program, in a process that ends with it. As `OneProcess`, but loading it is a part of the call.
+class OneInput(Part):
+    """One call of a whole program, in a process that ends with it; loading it is a part of the call.
 
     Without calls the program is only compiled.
     """
 
     load_time = NOTHING  # a process is never free: as many calls can be made again as of a function
-    load_wait = 0.0
+    _wait = 0.0
 
-    def __init__(
-        self,
-        calls: Calls,
-        limits: Limits,
-        judge: Judge | None,
-        first: int,
-        held: int,
-        *,
-        share: Share = lambda part: 1.0,
-    ) -> None:
-        """Take the calls, of which the first is made."""
-        self._calls = calls
-        self._limits = limits
-        self._judge = judge
-        self._first = first
-        self._held = held
-        self._share = share
-        self.replies: list[bytes | TestResult] = []
-        self.times: list[float] = []
-        self.cpu_time = self.wait = 0.0
+    @property
+    def wait(self) -> float:
+        """As in `Part`."""
+        return self._wait
 
     def run(self, slots: Slots, code: str) -> TestResult:
         """Run the program on the input; says whether it is Python at all."""
-        inputs = self._calls.arguments
+        inputs = self.calls.arguments
         data = input_bytes(input_of(inputs[0])) if inputs else None
-        ended, frame, self.wait = run_script(slots, code, data, self._of_call())
+        ended, frame, self._wait = run_script(slots, code, data, self._of_call())
         self.cpu_time = ended.cpu_time
         if ended.outcome is Outcome.SYNTAX_ERROR or not inputs:
             return TestResult(ended.outcome, cpu_time=ended.cpu_time, **ended.cause)
@@ -249,8 +248,8 @@ class OneInput:
             reply = frame  # it says the same
         else:
             reply = TestResult(ended.outcome, **ended.cause)
-        if isinstance(reply, bytes) and self._judge is not None:
-            reply = self._judge(self._first, reply)
+        if isinstance(reply, bytes) and self.judge is not None:
+            reply = self.judge(self.first, reply)
         elif isinstance(reply, bytes) and self._held + len(reply) > _MOST_HELD:
             reply = _TOO_MUCH
         self.replies.append(reply)
@@ -258,7 +257,7 @@ class OneInput:
 
     def _of_call(self) -> Limits:
         """What the call may use. What it prints is a value that it returns."""
-        limits, share = self._limits, self._share(self) if self._calls.arguments else 1.0
+        limits, share = self.limits, self._share(self) if self.calls.arguments else 1.0
         return replace(
             limits,
             call_cpu_time=min(share * limits.call_cpu_time, limits.run_cpu_time),
@@ -267,21 +266,9 @@ class OneInput:
         )
 
 
-def process_of(
-    calls: Calls,
-    limits: Limits,
-    judge: Judge | None,
-    first: int,
-    held: int,
-    *,
-    stop: bool,
-    share: Share = lambda part: 1.0,
-    may_wait: bool = False,
-) -> OneProcess | OneInput:
-    """The next process of calls: for as many as it can make, or for one input."""
-    if calls.names == PROGRAM:
-        return OneInput(calls, limits, judge, first, held, share=share)
-    return OneProcess(calls, limits, judge, first, held, stop=stop, share=share, may_wait=may_wait)
+def kind_of(calls: Calls) -> type[Part]:
+    """The kind of process that makes calls: as many as it can, or one input."""
+    return OneInput if calls.names == PROGRAM else OneProcess
 
 
 def input_of(call: bytes) -> str:

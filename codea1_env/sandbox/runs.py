@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .calls import Answers
 from .jobs import Limits
 from .outcomes import too_long
-from .processes import PROGRAM, Calls, OneInput, OneProcess, less, process_of
+from .processes import PROGRAM, Calls, Part, kind_of, less
 from .results import Limit, Outcome, TestResult
 from .workers import Slots
 
@@ -143,17 +143,17 @@ class _Answering:
     def _can_afford(self, seconds: float) -> bool:
         return self._allowance > 0 and self._spent + seconds <= self._allowance
 
-    def _run(self, numbers: Sequence[int], *, whole: bool = False) -> OneProcess | OneInput:
+    def _run(self, numbers: Sequence[int], *, whole: bool = False) -> Part:
         """Load the program and make calls, in small shares or with the whole time."""
 
-        def share_of(part: OneProcess | OneInput) -> float:
+        def share_of(part: Part) -> float:
             number = numbers[len(part.replies)]
             self._share = 1.0 if whole else self._share_of(number, part, numbers)
             return self._share
 
         self._beyond = 0.0
         calls = self._calls.of(numbers)
-        part = process_of(
+        part = kind_of(calls)(
             calls, self._limits, None, 0, self._held, stop=False, share=share_of,
             may_wait=self._is_bounded and self._at_once is not None,
         )  # fmt: skip
@@ -170,7 +170,7 @@ class _Answering:
         self._held += sum([len(each) for each in part.replies if isinstance(each, bytes)])
         return part
 
-    def _cost_of(self, part: OneProcess | OneInput) -> float:
+    def _cost_of(self, part: Part) -> float:
         """Cost of loading. A program that sleeps uses no CPU time, but keeps its worker."""
         return max(part.load_time, self._waited(part.load_wait))
 
@@ -178,7 +178,7 @@ class _Answering:
         """Cost of waiting: a share of a call's wall-clock time costs the same share of its CPU time."""
         return seconds * self._whole / self._limits.call_wall_time
 
-    def _beyond_shares(self, numbers: Sequence[int], part: OneProcess | OneInput) -> float:
+    def _beyond_shares(self, numbers: Sequence[int], part: Part) -> float:
         """Cost of the calls so far beyond their shares: the small one, or the whole time where the reference is slow."""
         free = self._at_once
         if free is None or not part.replies or not self._is_bounded:
@@ -188,7 +188,7 @@ class _Answering:
         computed = sum(map(max, zip(shares, part.times, strict=False)))
         return max(0.0, max(computed, self._waited(part.wait)) - sum(shares))
 
-    def _share_of(self, number: int, part: OneProcess | OneInput, numbers: Sequence[int]) -> float:
+    def _share_of(self, number: int, part: Part, numbers: Sequence[int]) -> float:
         """Share of a call's time. One call of a process at most reaches its limit."""
         load_cost = self._cost_of(part)
         self._beyond = self._beyond_shares(numbers, part)
@@ -202,7 +202,7 @@ class _Answering:
             return 1.0
         return 1.0 if eager and self._can_afford(cost) else SMALL
 
-    def _enter(self, number: int, reply: bytes | TestResult, part: OneProcess | OneInput) -> None:
+    def _enter(self, number: int, reply: bytes | TestResult, part: Part) -> None:
         last = reply is part.replies[-1]
         if isinstance(reply, TestResult) and part.times and last:
             late = reply.outcome is Outcome.TIMEOUT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .inside import codec
-from .inside.confine.privileges import MAX_INPUT
+from .inside.confine.privileges import MAX_INPUT as MAX_INPUT
 from .jobs import Limits
 from .outcomes import Stop, bounds_of, load_of, outcome_of
 from .results import Outcome, ScriptResult, TestResult

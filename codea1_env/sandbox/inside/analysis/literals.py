@@ -1,7 +1,7 @@
 """Literals: expressions that are plain data. The one place where they are read and written.
 
 What is read is what people write in tests: constants, containers, signs, arithmetic (`[0] * 3`, `10**6`,
-`"a" + "b"`), comparisons, `set()`, `float("inf")`, `math.inf`, `list(range(5))`, comprehensions, items of literals
+`"a" + "b"`), texts (`str(3)`, `" ".join(map(str, items))`, f-strings), comparisons, `set()`, `float("inf")`, `math.inf`, `list(range(5))`, comprehensions, items of literals
 (`case["n"]`, `case.get("n")`, `"a b".split()`), and names that are bound to such values. Nothing is run, and everything is bounded before it is computed.
 """
 
@@ -269,9 +269,13 @@ class _Reader:
         name = node.func.attr
         if name not in _METHODS or node.keywords or self.meter.exact:
             raise NotLiteralError(f"{_shown(node)} is a call")
-        base, arguments = self.value(node.func.value), [self.value(each) for each in node.args]
+        base = self.value(node.func.value)
+        of = self.items if name == "join" else self.value
+        arguments: list[Any] = [of(each) for each in node.args]
         if type(base) not in _METHODS[name]:
             raise NotLiteralError(f"{_shown(node)} is a call")
+        if name == "join":
+            self.meter.spend(len(base) * sum(map(len, arguments)))
         self.meter.work(plain.weight(base) + plain.weight(arguments))
         try:
             return plain.paid(getattr(base, name)(*arguments), self.meter)
@@ -304,7 +308,20 @@ class _Reader:
             return self.aggregate(
                 name, self.items(arguments[0], _always if name == "len" else _is_total)
             )
-        return _number_call(name, [self.value(argument) for argument in arguments])
+        values = [self.value(argument) for argument in arguments]
+        if name == "str":
+            return plain.printed(values[0], "", self.meter) if len(values) == 1 else ""
+        return _number_call(name, values)
+
+    def formatted(self, node: Any) -> str:
+        """Return an f-string, or a part of it."""
+        if type(node) is ast.JoinedStr:
+            return "".join([self.formatted(part) for part in node.values])
+        if type(node) is ast.Constant:
+            return str(node.value)
+        form = self.formatted(node.format_spec) if node.format_spec else ""
+        value = self.value(node.value)
+        return plain.printed(value, form, self.meter, as_literal=node.conversion == ord("r"))
 
     def dict_call(self, node: Any) -> dict[Any, Any]:
         if len(node.args) > 1 or any(keyword.arg is None for keyword in node.keywords):
@@ -381,6 +398,10 @@ class _Reader:
             return None
         if name == "range":
             return self.range([self.value(each) for each in arguments])
+        if name == "map" and len(arguments) == 2:
+            to = arguments[0]
+            if type(to) is ast.Name and to.id == "str" not in self.names:
+                return [plain.printed(each, "", self.meter) for each in self.items(arguments[1])]
         if name == "zip" or (name == "reversed" and len(arguments) == 1):
             # Never of a Starred: `items` does not read one.
             columns = [self.items(each) for each in arguments]
@@ -448,11 +469,11 @@ _CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {
 _AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
     "len": len, "max": max, "min": min, "sorted": sorted, "sum": sum,
 }  # fmt: skip
-_CALLS = {*_CONTAINERS, *_AGGREGATES, "dict", "float", "complex", "abs"}
+_CALLS = {*_CONTAINERS, *_AGGREGATES, "dict", "float", "complex", "abs", "str"}
 _METHODS: dict[str, tuple[type, ...]] = {
     "get": (dict,), "copy": (list, dict, set), **dict.fromkeys(("count", "index"), (list, tuple, str)),
     **dict.fromkeys(
-        ("capitalize", "endswith", "find", "isdigit", "lower", "lstrip", "rstrip", "split", "splitlines", "startswith",
+        ("capitalize", "endswith", "find", "isdigit", "join", "lower", "lstrip", "rstrip", "split", "splitlines", "startswith",
          "strip", "title", "upper"), (str,)
     ),
 }  # fmt: skip
@@ -462,6 +483,7 @@ _READERS: dict[type, Callable[[_Reader, Any], Any]] = {
     ast.ListComp: _Reader.comprehension, ast.DictComp: _Reader.dict_comprehension,
     ast.SetComp: lambda reader, node: set(plain.hashable(reader.comprehension(node))),
     ast.Set: lambda reader, node: set(plain.hashable(reader.elements(node.elts))),
+    ast.JoinedStr: _Reader.formatted,
     ast.IfExp: lambda reader, node: reader.value(node.body if reader.value(node.test) else node.orelse),
     ast.Name: lambda reader, node: reader.named(node.id),
     ast.Dict: _Reader.pairs, ast.Attribute: _Reader.attribute, ast.Subscript: _Reader.item, ast.UnaryOp: _Reader.unary,

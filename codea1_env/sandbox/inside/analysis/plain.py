@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -25,6 +26,8 @@ MAX_WORK = 100_000
 SEQUENCES = (str, bytes, list, tuple)
 NUMBERS = (int, float, complex, bool)
 SETS = (set, frozenset)
+_PRINTED = (str, int, float, bool, type(None))
+_FORM = re.compile(r"(?:[ -~]?[<>=^])?[-+ ]?#?0?[0-9]{0,3}[,_]?(?:\.[0-9]{1,3})?[bcdeEfFgGosxX%]?")
 
 
 class NotLiteralError(Exception):
@@ -100,6 +103,18 @@ def hashable(values: list[Any]) -> list[Any]:
     except DecodeError:
         raise NotLiteralError("a key or an item of a set that cannot be one") from None
     return values
+
+
+def printed(value: Any, form: str, meter: LiteralMeter, *, as_literal: bool = False) -> str:
+    """Return the text of a number or a text, in a form that an f-string states: one that is not much longer than the value."""
+    if type(value) not in _PRINTED or meter.exact or not _FORM.fullmatch(form):
+        raise NotLiteralError("the text of such a value")
+    try:
+        made = format(repr(value) if as_literal else value, form)
+    except (ValueError, TypeError, OverflowError):
+        raise NotLiteralError("a text that cannot be made") from None
+    meter.spend(len(made))
+    return made
 
 
 def paid(value: Any, meter: LiteralMeter) -> Any:

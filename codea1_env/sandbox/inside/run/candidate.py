@@ -72,7 +72,7 @@ def _give_input(data: bytes) -> None:
     os.close(file)
 
 
-def _open(file: Any, *given: Any, **named: Any) -> IO[Any]:
+def _open(file: Any, *given: Any, **named: Any) -> Any:
     """As `open`, and where no /proc is: a stream by the name that it has on other machines."""
     if isinstance(file, (str, os.PathLike)) and os.fspath(file) in _STREAMS:
         file = os.dup(_STREAMS[os.fspath(file)])
@@ -82,7 +82,7 @@ def _open(file: Any, *given: Any, **named: Any) -> IO[Any]:
 def _connect() -> IO[Any]:
     output = _stream(1, "w")
     _set_streams(stdin=_stream(0, "r"), stdout=output, stderr=_unbuffered(2))
-    builtins.open = io.open = _open
+    vars(builtins)["open"] = vars(io)["open"] = _open
     return output
 
 
