@@ -74,6 +74,7 @@ SIMPLE = st.sampled_from([
     "0x1F", "1_000", "10**6", "2**-1", "tuple('ab')", "items[5]", "abs(-3)", "sorted([3, 1])", "len('abc')",
     "dict(zip('ab', [1, 2]))", "[*range(2), *'xy']", "{**row, 'z': 0}", "complex(1, -0.0)", "set([1, 1])",
     "sum([1, 2.5])", "max([1, 3])", "list({'a': 1}.items())", "list(enumerate('ab'))", "float(2)", "'a' 'b'",
+    "str(2.5)", "' '.join(map(str, [1, 2]))", "f'{n:>5}|{2.5:.1f}|{n!r}|{None}|{n + 1}'", "f'{True:d}'", "str()",
 ])  # fmt: skip
 OPERATORS = [
     "+",
@@ -108,7 +109,10 @@ EXPRESSIONS = st.recursive(
         st.tuples(inner, inner).map(lambda each: f"{{({each[0]}): {each[1]}}}"),
         st.tuples(inner, inner).map(lambda each: f"({each[0]})[{each[1]}]"),
         st.tuples(
-            st.sampled_from(["list", "tuple", "set", "sorted", "len", "sum", "dict", "abs"]), inner
+            st.sampled_from(
+                ["list", "tuple", "set", "sorted", "len", "sum", "dict", "abs", "str", "', '.join"]
+            ),
+            inner,
         ).map(lambda each: f"{each[0]}({each[1]})"),
         st.tuples(inner, inner, inner).map(
             lambda each: f"({each[0]}) if ({each[1]}) else ({each[2]})"
@@ -231,7 +235,7 @@ def test_many_equal_hashes_are_refused() -> None:
 @pytest.mark.parametrize(
     "text",
     ["f(1)", "x", "xs.y", "lambda: 0", "[i for i in range(3)]", "...", "f'{n}'", "int('3')", "u", "print", "open('x')",
-     "'a'.join([])", "{[]: 1}", "{[]}", "1 / 0", "[] + ()", "'a' + 1", "[1][2]", "{}['a']", "set(3)", "not_there[0]",
+     "'a'.join([1])", "{[]: 1}", "{[]}", "1 / 0", "[] + ()", "'a' + 1", "[1][2]", "{}['a']", "set(3)", "not_there[0]",
      "list(5)", "range(3)", "-'a'", "~1.5", "[*5]", "{**[1]}", "dict([1])", "await x", "(yield)", "list(*[[1]])"],
 )  # fmt: skip
 def test_what_is_no_literal_has_a_reason(text: str) -> None:
