@@ -207,6 +207,37 @@ def test_endless_reference_fails_within_the_limits(tmp_path: Path, sandbox: Sand
     assert {finding.task_id for finding in report.findings} == {"demo/endless"}
 
 
+@pytest.mark.parametrize("kind", ["function", "program"])
+def test_behind_a_call_that_hangs_nothing_is_run(kind: str, tmp_path, sandbox, monkeypatch) -> None:
+    cases = [{"stdin": f"{n}\n", "stdout": f"{2 * n}\n"} for n in range(9)]
+    loops = "n = int(input())\nwhile n > 1: pass\nprint(2 * n)\n"
+    item = row(kind=kind, entry_point="", tests=[], cases=cases, reference=loops)
+    if kind == "function":
+        tests = [f"assert double({n}) == {2 * n}" for n in range(9)]
+        item = row(tests=tests, reference="def double(x):\n    while x > 1: pass\n    return 2 * x")
+    (tmp_path / "set.jsonl").write_text(json.dumps(item))
+    made, judge = [], sandbox.judge_cases
+
+    def judged(*arguments: Any, **options: Any) -> Any:
+        made.append(judge(*arguments, **options))
+        return made[-1]
+
+    monkeypatch.setattr(sandbox, "judge_cases", judged)
+    limits = Limits(call_cpu_time=0.2, call_wall_time=5, run_cpu_time=2, run_wall_time=20)
+    [found, *_] = validate_problems(tmp_path / "set.jsonl", sandbox, limits=limits).findings
+    assert found.kind is FindingKind.REFERENCE_FAILS
+    assert "to pass test 3, actually: timeout" in found.message
+    assert [len(each.tests) for each in made] == [3, 3]
+
+
+def test_each_test_that_the_reference_fails_is_named(tmp_path: Path, sandbox: Sandbox) -> None:
+    tests = [f"assert double({n}) == {2 * n}" for n in range(9)]
+    findings = check(tmp_path, row(tests=tests, reference="def double(x): return x * (2 + x % 2)"), sandbox=sandbox)  # fmt: skip
+    assert [each.message[:34] for each in findings if each.kind is FindingKind.REFERENCE_FAILS] == [
+        f"Expect the reference to pass test {n}"[:34] for n in (2, 4, 6, 8)
+    ]
+
+
 def test_split_and_limit(tmp_path: Path, sandbox: Sandbox) -> None:
     file = tmp_path / "set.jsonl"
     other = row("demo/eval", metadata={"split": "eval"}, reference="def")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -116,12 +116,12 @@ def ask_reference(problem: Problem, sandbox: Sandbox) -> Asked:
         with turn:
             answers = _kept.get(key)
             if answers is None:
-                parts = [
+                parts = (  # none behind one that fails
                     sandbox.run_calls(
                         code, problem.entry_point, calls[start : start + _TOGETHER], limits=_PATIENT
                     )
                     for start in range(0, len(calls), _TOGETHER)
-                ]
+                )
                 answers = _read(parts, numbers)
                 _kept.put(key, answers, sum(map(len, answers.frames)))
     finally:
@@ -130,9 +130,11 @@ def ask_reference(problem: Problem, sandbox: Sandbox) -> Asked:
     return answers
 
 
-def _read(parts: Sequence[Answers], asked: Sequence[int]) -> Asked:
+def _read(parts: Iterable[Answers], asked: Sequence[int]) -> Asked:
     frames: list[bytes] = []
+    seconds = 0.0
     for part in parts:
+        seconds += part.cpu_time
         if not part.load.passed:
             said = f"{part.load.outcome.value}, {part.load.message}"
             unjudged = part.load.outcome is Outcome.UNJUDGED
@@ -153,4 +155,4 @@ def _read(parts: Sequence[Answers], asked: Sequence[int]) -> Asked:
             )
     if len(frames) < len(asked):
         raise NoValueError(f"the reference gives no value for case {asked[len(frames)] + 1}")
-    return Asked(frames, sum(each.cpu_time for each in parts))
+    return Asked(frames, seconds)

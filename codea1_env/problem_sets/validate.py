@@ -24,17 +24,17 @@ from typing import NamedTuple
 
 from codea1_env.compare import CheckerFault, same
 from codea1_env.problem_sets.contracts import contract_fault
-from codea1_env.problem_sets.expected import NoValueError
+from codea1_env.problem_sets.expected import NoValueError, encoded
 from codea1_env.problem_sets.judging import comparison_of, passes, submit_to_tests
 from codea1_env.problem_sets.problem import call_of
 from codea1_env.problem_sets.wrong_programs import KINDS, Met, meet_tests
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
 from codea1_env.reading.definitions import put_before
 from codea1_env.reading.examples import called
-from codea1_env.sandbox import Job, JobResult, Limits, Outcome, Sandbox, TestResult
+from codea1_env.sandbox import Job, JobResult, Limit, Limits, Outcome, Sandbox, TestResult
 
 LIMITS = Limits(
-    call_cpu_time=20, call_wall_time=60, run_cpu_time=60, run_wall_time=180, calls_per_test=3
+    call_cpu_time=10, call_wall_time=30, run_cpu_time=60, run_wall_time=180, calls_per_test=3
 )
 """Generous: a slow reference is a finding of its own, not a failure."""
 SLOW, SLOW_PROGRAM = Limits().call_cpu_time, Limits().test_cpu_time
@@ -189,13 +189,8 @@ def _check(
     known = list(_without_run(problem))
     if not problem.reference.strip():
         return known, ()
-    room = limits.with_room_for(len(problem.cases))
-    runs = [
-        submit_to_tests(problem, problem.reference, room, sandbox, hash_seed=seed)
-        for seed in (0, 1)
-    ]
     try:
-        first, second = (run.result() for run in runs)
+        first, second = _two_runs(problem, limits, sandbox)
     except (NoValueError, TypeError) as error:
         if isinstance(error, NoValueError) and error.load is not None:
             return [_load_failure(problem, error.load, sandbox, limits), *known], ()
@@ -205,6 +200,22 @@ def _check(
         return [*found, *known], ()
     met = meet_tests(problem, first, sandbox)
     return [*_of_wrong_programs(met), *known], met
+
+
+def _two_runs(problem: Problem, limits: Limits, sandbox: Sandbox) -> list[JobResult]:
+    """Run the reference twice: up to a test that hangs, or else on all of them."""
+    encoded(problem, sandbox)  # asked once, not by each run
+
+    def both(limits: Limits, stop: bool) -> list[JobResult]:
+        runs = [
+            submit_to_tests(problem, problem.reference, limits, sandbox, hash_seed=seed, stop=stop)
+            for seed in (0, 1)
+        ]
+        return [run.result() for run in runs]
+
+    found = both(limits.with_room_for(len(problem.cases)), True)
+    hangs = any(test.outcome is Outcome.TIMEOUT for run in found for test in run.tests)
+    return found if hangs or all(map(passes, found)) else both(limits, False)
 
 
 # What needs no run
@@ -274,6 +285,8 @@ def _of_runs(
     shown = _shown(problem)
     for number, (one, two) in enumerate(zip(first.tests, second.tests, strict=False), 1):
         test = shown[min(number, len(shown)) - 1]
+        if Limit.RUN in (one.limit, two.limit):
+            return  # others before it took the time
         if one.outcome is not two.outcome:
             said = f"Expect two runs of test {number} to agree, actually: {_both(one, two)} ({test}). {_INDEPENDENT}"
             yield FindingKind.NON_DETERMINISTIC, said
