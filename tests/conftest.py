@@ -95,5 +95,5 @@ def open_sandboxes(sandbox: Sandbox) -> Iterator[OpenSandboxes]:
 @pytest.fixture
 def sandboxes_stay_open(open_sandboxes: OpenSandboxes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spare the commands of a test what it takes to start a sandbox."""
-    for module in ("cli.cross_play", "cli.play", "cli.players", "cli.problems", "training.run", "baselines.bench.worker", "baselines.diagnose.running"):  # fmt: skip
+    for module in ("cli.cross_play", "cli.play", "cli.players", "cli.problems", "training.run", "baselines.bench.worker"):  # fmt: skip
         monkeypatch.setattr(f"codea1_env.{module}.Sandbox", open_sandboxes)

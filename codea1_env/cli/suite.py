@@ -154,7 +154,7 @@ def run_suite(arguments: Sequence[str]) -> int:
         keys = keys_of(ids, command.tracks, seeds)
 
     def tell(key: RecordKey, value: float, left: int) -> None:
-        say(console, f"{key.track} {key.id} seed {key.seed}: {value:.3f} ({left} left)")
+        say(console, f"{key.track} {key.task.id} seed {key.seed}: {value:.3f} ({left} left)")
 
     first = [key for key in keys if key.seed == 0]
     checked = first if command.check == "first" else keys

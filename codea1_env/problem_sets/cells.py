@@ -180,43 +180,6 @@ def pools_of(problem: Problem) -> Pools:
     )
 
 
-def changed(problem: Problem, program: int) -> Problem:
-    """Return a problem of the same name and pools in which a wrong program is the right one: the reference changes on its faults.
-
-    Example:
-        >>> before = load_cells("cells:C=8,faults=1/4,families=2,problems=1")[0]
-        >>> after = changed(before, 2)
-        >>> [sorted(faults) for faults in pools_of(after).faults], pools_of(after).valid.count(False)
-        ([[3, 5], [1, 3, 4, 5], []], 2)
-    """
-    config, number = CellsConfig.read(problem.metadata["world"]), int(problem.metadata["number"])
-    table = _tables(config, number)[program]
-    return dataclasses.replace(
-        problem,
-        reference=_program(table),
-        cases=_cases(table),
-        metadata={**problem.metadata, "program": str(program)},
-    )
-
-
-def program_with(problem: Problem, numbers: Sequence[int]) -> tuple[str, frozenset[int]]:
-    """Return a program that is in no pool, wrong on the fault sets of these numbers, and the cells on which it is wrong.
-
-    Fault sets go on beyond those of the pool: number `families` is the first that no program of it has.
-
-    Example:
-        >>> problem = load_cells("cells:C=8,faults=1/4,families=2,problems=1")[0]
-        >>> code, faults = program_with(problem, [0, 2])
-        >>> sorted(faults), code in pools_of(problem).programs
-        ([1, 4, 6, 7], False)
-    """
-    config, number = CellsConfig.read(problem.metadata["world"]), int(problem.metadata["number"])
-    families = _families(dataclasses.replace(config, families=max(numbers) + 1, holes=1), number)
-    faults = frozenset[int]().union(*(families[each] for each in numbers))
-    wrong = [(v + 1) % _DIGITS if x in faults else v for x, v in enumerate(_table(config, number))]
-    return _program(wrong, f"  # wrong on {','.join(map(str, numbers))}"), faults
-
-
 def _problem(config: CellsConfig, number: int) -> Problem:
     table = _table(config, number)
     return Problem(

@@ -69,13 +69,15 @@ def _rows(found: Diagnosed, experiment: dict[str, Any]) -> Sheet:
             ]
         )
     note = (
-        f"{experiment['measure']}, the mean over seeds; columns: {experiment['knob']}. In brackets the difference from the "
-        "control, with * where the 95% interval excludes 0; nothing is corrected for the number of comparisons. "
+        f"Score of the measure {experiment['measure']!r}, the mean over seeds: 0 is random play, 1 the oracle. Columns: "
+        f"{experiment['knob']}. In brackets the difference from the control, with * where the 95% interval excludes 0; nothing "
+        "is corrected for the number of comparisons. "
         "Area: mean difference over the columns, with its interval over seeds; none where rows are expected on both sides."
     )
     nothing = experiment["tells_nothing"]
     if nothing:
-        note += f" A learner with faulty rewards beats GRPO at {', '.join(nothing)}: these columns tell nothing."
+        beaten = "; ".join(f"{setting} (by {who})" for setting, who in nothing.items())
+        note += f" A bad row beats GRPO at {beaten}: these columns tell nothing of an algorithm."
     settings = [
         f"{each} (tells nothing)" if each in nothing else each for each in experiment["settings"]
     ]
@@ -104,7 +106,7 @@ def _charts(found: Diagnosed) -> Iterator[Chart]:
             if value is not None
         ]
         if points:
-            note = f"{each['measure']} over the knob: {each['knob']}. Dashed: the control, {each['control']}."
+            note = f"Score over the knob: {each['knob']}. Dashed: the control, {each['control']}."
             rows = [row["row"] for row in each["rows"]]
             spec = drawn(points, rows, each["control"], each["settings"])
             yield Chart(f"{found.name}: {each['name']}", note, spec)
@@ -154,7 +156,7 @@ def diagnosis(found: Diagnosed) -> str:
     """Text of DIAGNOSE.md: for each experiment question, table, expectation, and what came."""
     lines = ["# What a learned adversary is good for", ""]
     for each in found.experiments:
-        sheet, last = _rows(found, each), each["settings"][-1]
+        sheet = _rows(found, each)
         lines += [
             f"## {each['name']}",
             "",
@@ -170,10 +172,6 @@ def diagnosis(found: Diagnosed) -> str:
                 f"- Refuted if: {each['refuted_by']}",
                 f"- {told}",
             ]
-        for row in each["rows"]:
-            if beside := row.get("beside"):
-                figures = ", ".join(f"{name} {value:.3f}" for name, value in beside.items())
-                lines.append(f"- {row['row']} at {last}: {figures}")
         lines.append("")
     return "\n".join(lines)
 

@@ -7,6 +7,7 @@ an id has them), and the tag that a tester saw must be that of the text.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -67,10 +68,17 @@ class SampleChecker:
         problem = group % task.problems
         index = world.of(group, problem)
         again = again_in(tests)
-        failed = world.faulty[index[:, None], programs[:, None], tests] & ~again
-        made = np.arange(cells.shape[1]) < known[:, None]
-        passed = ~world.faulty[index[:, None], programs[:, None], cells] & made
-        coder, tester, validity = self._rounds.pay(problem, tests, again, failed, known, passed)
+        failed = world.faulty[index[:, None], programs[:, None], tests]
+        fails_old = world.faulty[index[:, None], programs[:, None], cells]
+        right_values = world.valid[problem[:, None], tests]
+        judges = np.full(len(group), -1)
+        if task.judged < 1:
+            failed, right_values = self._rounds.judged(group, programs, tests)
+            fails_old, _ = self._rounds.judged(group, programs, cells)
+            judges = self._rounds.judges_of(group, programs)
+        failed &= ~again
+        passed = ~fails_old & (np.arange(cells.shape[1]) < known[:, None])
+        coder, tester, validity = self._rounds.pay(right_values, again, failed, known, passed)
         asked = []
         problems = {number: world.problem(number) for number in np.unique(problem).tolist()}
         for number, (of, at) in enumerate(zip(problem.tolist(), group.tolist(), strict=True)):
@@ -82,7 +90,11 @@ class SampleChecker:
                 raise _difference(episodes[number], "the tag in the text", "the tag that was shown")
             new = [world.test(of, cell) for cell in tests[number].tolist()]
             old = [world.right_test(of, cell) for cell in cells[number, : known[number]].tolist()]
-            asked.append(Round(problems[of], code, [new], old))
+            judge = int(judges[number])
+            shown = problems[of]
+            if judge >= 0:
+                shown = dataclasses.replace(shown, reference=world.text(at, of, judge))
+            asked.append(Round(shown, code, [new], old))
         for number, verdict in enumerate(self._referee().judge(asked)):
             [suite] = verdict.suites
             right = verdict.load.passed and all(
@@ -107,7 +119,7 @@ class SampleChecker:
         if self._sandbox is None:
             self._sandbox = Sandbox(workers=1)
         task = self._rounds.task
-        rewards = RewardConfig(task.alpha, task.K)
+        rewards = RewardConfig(task.alpha, task.K, function=task.rewards)
         return Referee(self._sandbox, RefereeConfig(rewards, reuse_programs=True))
 
 

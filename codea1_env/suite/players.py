@@ -40,8 +40,8 @@ class SuiteEntry:
     args: Mapping[str, Any] = field(default_factory=dict)
     coder_rate: float = 2.0
     tester_rate: float = 16.0
-    lesson: Literal["paid", "negated", "ignored"] = "paid"
-    """What it learns from: rewards, less than nothing of them, or random numbers."""
+    lesson: Literal["paid", "negated", "ignored", "shuffled"] = "paid"
+    """What it learns from: rewards, less than nothing of them, random numbers, or those of others of its group."""
     factor: float = 1.0
     """What both rates are multiplied by, after tuning."""
     coder: Literal["learns", "random", "oracle"] = "learns"
@@ -54,9 +54,10 @@ class SuiteEntry:
 
 
 class Coder:
-    """A softmax over the programs of each problem."""
+    """A softmax over the programs of each problem; a step on one problem moves the others by the share `task.shared`."""
 
     def __init__(self, task: SuiteTask) -> None:
+        self._shared = task.shared
         self.logits = np.zeros((task.problems, task.programs))
 
     def logits_of(self, keys: Ints) -> Floats:
@@ -65,7 +66,8 @@ class Coder:
 
     def change(self, keys: Ints, change: Floats) -> None:
         """Add to the logits of different problems."""
-        self.logits[keys] += change
+        self.logits[keys] += (1 - self._shared) * change
+        self.logits += self._shared * change.sum(axis=0)
 
 
 class TableTester:
@@ -214,16 +216,17 @@ class SuiteRun:
         """Let both players learn from whole groups."""
         if self._learns["coder"]:
             problem = self.rounds.problem_of(episodes[::SUITES])
-            rewards = self._lesson(paid.coder.reshape(-1, SUITES).mean(axis=1))
-            drawn = programs[::SUITES, None]
-            update(self.algorithms["coder"], self.coder, problem, drawn, rewards.reshape(-1, PROGRAMS))  # fmt: skip
+            rewards = self._lesson(paid.coder.reshape(-1, SUITES).mean(axis=1).reshape(-1, PROGRAMS))  # fmt: skip
+            update(self.algorithms["coder"], self.coder, problem, programs[::SUITES, None], rewards)
         if self._learns["tester"]:
-            rewards = self._lesson(paid.tester).reshape(-1, SUITES)
+            rewards = self._lesson(paid.tester.reshape(-1, SUITES))
             update(self.algorithms["tester"], self.tester, keys, tests, rewards)
         if self.memory is not None:
             self.memory.remember(keys, tests, paid, self.rounds)
 
     def _lesson(self, rewards: Floats) -> Floats:
         if self.entry.lesson == "ignored":
-            return self.rng.random(len(rewards))
+            return self.rng.random(rewards.size).reshape(rewards.shape)
+        if self.entry.lesson == "shuffled":
+            return self.rng.permuted(rewards, axis=1)
         return -rewards if self.entry.lesson == "negated" else rewards

@@ -159,7 +159,7 @@ class Record:
     """Of what was played."""
 
 
-def read_record(path: Path) -> Record:
+def read_record(path: Path, version: str = "v1") -> Record:
     """Read a record, and find its measure.
 
     Raises:
@@ -169,12 +169,12 @@ def read_record(path: Path) -> Record:
         content: dict[str, Any] = dict(read_manifest(path, RECORD)["settings"])
     except FolderError as error:
         raise SuiteError(str(error)) from error
-    if content.get("suite_sha256") != digest("v1"):
+    if content.get("suite_sha256") != digest(version):
         raise SuiteError(
-            f"Expect records of codea1-suite v1 ({digest('v1')[:12]}), actually {path} is of {content.get('suite')!r:.20} "
+            f"Expect records of codea1-suite {version} ({digest(version)[:12]}), actually {path} is of {content.get('suite')!r:.20} "
             f"({str(content.get('suite_sha256'))[:12]!r}). Play it again with this version."
         )
-    task = find_task(str(content.get("id")))
+    task = find_task(str(content.get("id")), version)
     track = check_track(task, str(content.get("track")))
     seed = content.get("seed")
     source = content.pop("source", "")
@@ -286,7 +286,8 @@ def measure(
         ones = np.zeros((len(tests), 1), np.int64)
         none: Bools = np.zeros(tests.shape, np.bool_)
         again = again_in(tests)
-        return _with_nothing(rounds.pay(problem, tests, again, none, ones[:, 0], none)[2], left)
+        right_values = rounds.world.valid[problem[:, None], tests]
+        return _with_nothing(rounds.pay(right_values, again, none, ones[:, 0], none)[2], left)
     faulty = rounds.world.faulty[rounds.world.of(group, problem)[:, None], programs[:, None], tests]
     killed = np.asarray(faulty.any(axis=1))[~right]
     return _with_nothing(killed, left) if len(killed) else 0.0

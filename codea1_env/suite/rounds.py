@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from codea1_env.rewards import RewardConfig, SuiteOutcome, find_reward
 from codea1_env.suite.tasks import GROUP, SuiteTask
 from codea1_env.suite.worlds import Bools, Floats, Ints, world_of
 
@@ -51,8 +52,9 @@ class Book:
     """Mistake Books of all problems: how often each cell broke a program, less the programs that passed it since."""
 
     def __init__(self, task: SuiteTask, golden: Ints) -> None:
-        self.size = golden.shape[1] if task.book == "golden" else task.K
-        self._fixed = task.book == "golden"
+        self._fixed = task.book in ("golden", "none")
+        self._passing = task.book == "passing"
+        self.size = golden.shape[1] if self._fixed else task.K
         self.count = np.zeros((task.problems, task.C), np.int64)
         self._entered = np.zeros((task.problems, task.C), np.int64)
         self._clock = 0
@@ -81,6 +83,13 @@ class Book:
         if self._fixed:
             return
         self._lists.clear()
+        if (
+            self._passing
+        ):  # a control: what broke nothing enters, and leaves when it breaks a program
+            kept = np.arange(self.size) < self.known[problem][:, None]
+            broke, failed, passed = failed, ~failed, kept & ~passed
+            gone = np.concatenate([np.repeat(problem, broke.sum(axis=1)), np.repeat(problem, passed.sum(axis=1))])  # fmt: skip
+            left = gone, np.concatenate([tests[broke], self.cells[problem][passed]])
         rows, columns = np.nonzero(passed)
         whose, cells = problem[rows], self.cells[problem[rows], columns]
         np.subtract.at(self.count, (whose, cells), 1)
@@ -93,6 +102,8 @@ class Book:
         self._entered[whose[new], cells[new]] = self._clock + new
         self._clock += len(rows)
         np.add.at(self.count, (whose, cells), 1)
+        if self._passing:
+            self.count[left] = 0
         played = np.unique(problem)
         count = self.count[played]
         rank = np.where(count > 0, count * _AGES - self._entered[played], -1)
@@ -131,6 +142,8 @@ class Rounds:
         self._waiting: list[tuple[Any, Any, Any, Any]] = []
         self._count = 0
         self._places = np.arange(self.book.size)
+        self._judges: dict[int, int] = {}
+        self._paid: dict[tuple[int, ...], tuple[float, float]] = {}
 
     def begin(self, number: int) -> Ints:
         """Return the numbers of the next episodes."""
@@ -173,6 +186,9 @@ class Rounds:
     def end_one(self, episode: int, program: int, suite: Sequence[int]) -> One:
         """Do what `end` does for one round, without arrays of one entry."""
         task, world = self.task, self.world
+        if task.judged < 1 or task.rewards != "code-a1":
+            paid = self.end(np.array([episode]), np.array([program]), np.array([suite]))
+            return One(float(paid.coder[0]), float(paid.tester[0]), int(paid.known[0]), paid.replayed[0].tolist())  # fmt: skip
         group = episode // GROUP % world.groups
         problem = group % task.problems
         seen, valid = world.bytes
@@ -212,6 +228,10 @@ class Rounds:
         made = self._places < known[:, None]
         fails = world.seen[index[:, None], programs[:, None], tests]
         fails_old = world.seen[index[:, None], programs[:, None], replayed]
+        right_values = world.valid[problem[:, None], tests]
+        if self.task.judged < 1:
+            fails, right_values = self.judged(group, programs, tests)
+            fails_old, _ = self.judged(group, programs, replayed)
         if self.task.wrong:
             errors = world.errors(episodes, fails.shape[1] + fails_old.shape[1])
             fails, fails_old = (
@@ -219,31 +239,73 @@ class Rounds:
                 fails_old ^ errors[:, self.task.K :],
             )
         failed, passed = fails & ~again, ~fails_old & made
-        coder, tester, validity = self.pay(problem, tests, again, failed, known, passed)
+        coder, tester, validity = self.pay(right_values, again, failed, known, passed)
         self._learn(problem, failed, tests, passed)
         self.ended += len(episodes)
         killed = failed
-        if self.task.wrong:
+        if self.task.wrong or self.task.judged < 1:
             killed = world.faulty[index[:, None], programs[:, None], tests]
         right, broken = world.right[problem, programs], np.asarray(killed.any(axis=1))
         return Payoffs(coder, tester, validity, right, broken, known, replayed)
 
+    def judged(self, group: Ints, programs: Ints, cells: Ints) -> tuple[Bools, Bools]:
+        """Return which calls programs fail and which tests of the pool predict the right value, by who judges each group.
+
+        In groups whose own programs judge it is the first one that is played.
+        """
+        world, problem = self.world, group % self.task.problems
+        judges = self.judges_of(group, programs)
+        true = np.where((judges < 0)[:, None], world.table[problem[:, None], cells], world.values(problem, np.maximum(judges, 0), cells))  # fmt: skip
+        right = world.predicted[problem[:, None], cells] == true
+        return world.values(problem, programs, cells) != true, right
+
+    def judges_of(self, group: Ints, programs: Ints) -> Ints:
+        """Return the programs that judge rounds; -1 for the reference."""
+        for each, program in zip(group.tolist(), programs.tolist(), strict=True):
+            self._judges.setdefault(each, program if self.world.own_judge[each] else -1)
+        return np.array([self._judges[each] for each in group.tolist()])
+
     def pay(
-        self, problem: Ints, tests: Ints, again: Bools, failed: Bools, known: Ints, passed: Bools
+        self, right_values: Bools, again: Bools, failed: Bools, known: Ints, passed: Bools
     ) -> tuple[Floats, Floats, Floats]:
-        """Return rewards of coders and testers, and validity."""
+        """Return rewards of coders and testers, and validity.
+
+        Args:
+            right_values: Which tests of the suites predict the right value, shape (rounds, K).
+            again: Which make a call that one before them makes.
+            failed: Which others the program fails.
+            known: How many tests are replayed in each round.
+            passed: Which of these the program passes.
+        """
         k, alpha = self.task.K, self.task.alpha
         made = k - again.sum(axis=1)
         broke = failed.sum(axis=1)
         kept = passed.sum(axis=1)
-        invalid = (~self.world.valid[problem[:, None], tests]).sum(axis=1)
+        invalid = (~right_values).sum(axis=1)
         total = np.maximum(known, 1)
         some = known > 0
         new = (made - broke) / made
         coder = np.where(some, (new + kept / total) / 2, new)
         validity = np.clip(np.minimum(made / k, 1 - invalid / k), 0, 1)
+        if self.task.rewards != "code-a1":
+            rows = zip(
+                *(each.tolist() for each in (made, broke, invalid, known, kept)), strict=True
+            )
+            other = np.array([self._pay_otherwise(row) for row in rows])
+            return other[:, 0], other[:, 1], validity
         adversarial = np.where(some, (broke / k - (known - kept) / total + 1) / 2, broke / k)
         return coder, alpha * validity + (1 - alpha) * adversarial, validity
+
+    def _pay_otherwise(self, row: tuple[int, ...]) -> tuple[float, float]:
+        """Return what another rule pays: made, broke, invalid, known and kept tests decide it."""
+        if row not in self._paid:
+            made, broke, invalid, known, kept = row
+            # Only `incremental` looks at places: a suite is never longer than K.
+            outcome = SuiteOutcome(True, [i < broke for i in range(made)], invalid, kept, known)
+            config = RewardConfig(self.task.alpha, self.task.K)
+            coder, tester = find_reward(self.task.rewards)(outcome, config)
+            self._paid[row] = (coder or 0.0, tester)
+        return self._paid[row]
 
     def _learn(self, problem: Ints, failed: Bools, tests: Ints, passed: Bools) -> None:
         if self._count or len(problem) < GROUP:

@@ -14,7 +14,16 @@ import numpy as np
 
 from codea1_env.suite.players import RATES, SuiteEntry, SuiteRun
 from codea1_env.suite.records import RECORDS, Recorder, digest_of, folder_of, measure, read_record
-from codea1_env.suite.tasks import TRACKS, TUNING_SEED, SuiteError, SuiteTask, Track, digest, tasks
+from codea1_env.suite.tasks import (
+    TRACKS,
+    TUNING_SEED,
+    SuiteError,
+    SuiteTask,
+    Track,
+    digest,
+    find_task,
+    tasks,
+)
 from codea1_env.support.jobs import FolderKind, Jobs
 from codea1_env.support.logs import write_whole
 from codea1_env.support.plugins import digest_of as digest_of_file
@@ -26,6 +35,7 @@ TUNING_SEEDS = (TUNING_SEED,)
 
 ROWS: Mapping[str, Mapping[str, Any]] = {
     "negated-rewards": {"lesson": "negated"},
+    "shuffled-rewards": {"lesson": "shuffled"},
     "ignored-rewards": {"lesson": "ignored"},
     "hundredfold-rate": {"factor": 100.0},
     "blind": {"tester": "blind"},
@@ -40,6 +50,8 @@ ROWS: Mapping[str, Mapping[str, Any]] = {
 """Rows that are no algorithm: GRPO with a fault, or with another tester, and players that learn nothing."""
 FAULTY = ("negated-rewards", "ignored-rewards", "hundredfold-rate")
 """Rows with GRPO's own tuning."""
+BAD = (*FAULTY, "random")
+"""Rows that are worse than GRPO, or the game tells nothing of an algorithm."""
 
 Rates = Mapping[str, Mapping[str, Sequence[float]]]
 """Track -> experiment -> learning rates of coder and tester."""
@@ -49,7 +61,7 @@ class RecordKey(NamedTuple):
     """Name of a record."""
 
     track: Track
-    id: str
+    task: SuiteTask
     seed: int
 
 
@@ -181,10 +193,10 @@ def _lost(job: object, error: Exception) -> None:
 def keys_of(ids: Sequence[str], tracks: Sequence[Track], seeds: Sequence[int]) -> list[RecordKey]:
     """Return the records of a submission."""
     return [
-        RecordKey(track, id, seed)
+        RecordKey(track, find_task(id), seed)
         for track in tracks
         for id in ids
-        if track in tasks()[id].tracks
+        if track in find_task(id).tracks
         for seed in seeds
     ]
 
@@ -200,7 +212,7 @@ def run_all(
     check: bool = True,
     tell: Callable[[RecordKey, float, int], None] = lambda key, value, left: None,
 ) -> None:
-    """Play all records that the folder lacks.
+    """Play all records that the folder lacks; they are all of one version.
 
     Args:
         base: Folder of the submission. It is made if need be, and gone on with if it is of the same algorithm.
@@ -217,13 +229,12 @@ def run_all(
         FolderError: The folder is of something else.
     """
     entry = find_entry(name, args)
-    for key in keys:
-        with_rates(entry, rates, key.track, tasks()[key.id].experiment)
-    settings: dict[str, Any] = {"suite_sha256": digest("v1"), "algorithm": name}
+    own = [with_rates(entry, rates, key.track, key.task.experiment) for key in keys]
+    settings: dict[str, Any] = {"suite_sha256": digest(keys[0].task.version), "algorithm": name}
     settings["args"] = dict(args)
     settings |= {"algorithm_sha256": digest_of_file(name), "rates": json.loads(json.dumps(rates))}
     with Jobs(base / RECORDS, settings, SUBMISSION, resume=None):
-        wanted = [key for key in keys if not _is_whole(base, key)]
+        wanted = {key: each for key, each in zip(keys, own, strict=True) if not is_whole(base, key)}
         left = len(wanted)
 
         def hear(key: RecordKey, value: float) -> None:
@@ -232,30 +243,26 @@ def run_all(
             tell(key, value, left)
 
         def begin(key: RecordKey) -> Any:
-            own = with_rates(entry, rates, key.track, tasks()[key.id].experiment)
-            return partial(_record, own, key, base, check)
+            return partial(_record, wanted[key], key, base, check)
 
         run_jobs(wanted, begin, hear, _lost, processes=processes, imports=(__name__,))
 
 
-def _is_whole(base: Path, key: RecordKey) -> bool:
-    path = folder_of(base, tasks()[key.id], key.seed, key.track)
-    if not path.exists():
-        return False
+def is_whole(base: Path, key: RecordKey) -> bool:
+    """Whether a folder has a record; one that is of another version, or was edited, is none."""
+    path = folder_of(base, key.task, key.seed, key.track)
     try:
-        read_record(path)
+        return path.exists() and read_record(path, key.task.version).seed == key.seed
     except SuiteError:
         return False
-    return True
 
 
 def _record(
     entry: SuiteEntry, key: RecordKey, base: Path, check: bool, tell: Callable[[float], None]
 ) -> None:
-    task = tasks()[key.id]
     # What a killed process left: an algorithm in the middle of an id cannot go on.
-    shutil.rmtree(folder_of(base, task, key.seed, key.track), ignore_errors=True)
-    tell(play(entry, task, key.seed, key.track, base, check)[0])
+    shutil.rmtree(folder_of(base, key.task, key.seed, key.track), ignore_errors=True)
+    tell(play(entry, key.task, key.seed, key.track, base, check)[0])
 
 
 def write_tuning(base: Path, content: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -46,6 +46,7 @@ _SHIPPED = Path(__file__).parent / "scores" / "v1"
 Values = Mapping[str, Mapping[str, Mapping[str, float]]]
 """Track -> id -> seed -> measure."""
 _EQUAL = 1e-12
+_K = TypeVar("_K")
 
 
 @functools.cache
@@ -80,11 +81,21 @@ class TrackScore:
 
 def normalised(task: SuiteTask, track: Track, values: Mapping[str, float]) -> dict[str, float]:
     """Return the measures of an id between random players (0) and the oracle (1), by seed."""
-    low, high = (
-        float(np.mean([*shipped()[name]["values"][track][task.id].values()]))
-        for name in ("random", "oracle")
-    )
-    return {seed: (value - low) / (high - low) for seed, value in values.items()}
+    random, oracle = (shipped()[name]["values"][track][task.id].values() for name in ("random", "oracle"))  # fmt: skip
+    return between(values, [*random], [*oracle])
+
+
+def between(
+    values: Mapping[_K, float], random: Sequence[float], oracle: Sequence[float]
+) -> dict[_K, float]:
+    """Return values between the means of random players (0) and the oracle (1), not cut off.
+
+    Example:
+        >>> between({"a": 0.5, "b": 0.0}, [0.0, 0.5], [0.75])
+        {'a': 0.5, 'b': -0.5}
+    """
+    low, high = float(np.mean(random)), float(np.mean(oracle))
+    return {name: (value - low) / (high - low) for name, value in values.items()}
 
 
 def score_tracks(values: Values) -> list[TrackScore]:

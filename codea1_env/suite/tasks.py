@@ -1,4 +1,8 @@
-"""Ids of the suite: what v1.toml says of each, and the hash that every record has of that file."""
+"""Ids of the suite: what v1.toml says of each, and the hash that every record has of that file.
+
+The version "diagnose" has the same experiments at more settings, and two that v1 lacks (diagnose.toml). It is not frozen, and
+nothing is submitted to it. `id@VARIANT` is such an id by other rules.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
+
+from codea1_env.rewards import REWARDS
 
 Track = Literal["both", "coder", "tester"]
 """Who learns: both players, or one against a shipped population of the other."""
@@ -55,24 +61,59 @@ class SuiteTask:
     valid: float
     wrong: float
     fate: bool
-    book: Literal["mistakes", "golden"]
+    book: Literal["mistakes", "golden", "passing", "none"]
     hidden: int
     kinds: int
     distractors: int
+    # Of the version "diagnose" alone.
+    by_program: bool = False
+    """Whether wrong verdicts that are always the same are those of a program: on all its faulty cells, or all others."""
+    met: int = 0
+    """Kinds of a scored program that training has, where `hidden` ones are scored."""
+    judged: float = 1.0
+    """Share of the groups that the reference judges. In the others the first program that is played does."""
+    shared: float = 0.0
+    """Share of what our coder learns on a problem that goes to all problems."""
+    rewards: str = "code-a1"
+    """What is paid: a name of `codea1_env.rewards.REWARDS`."""
 
     def measure_in(self, track: Track) -> str:
         """Return what a track is scored by: where only the tester learns, right programs are not its work."""
         return "killed" if track == "tester" and self.measure == "right" else self.measure
 
 
-def _file(version: str) -> Path:
-    return Path(__file__).with_name(f"{version}.toml")
+VERSIONS = {"v1": ("v1.toml",), "diagnose": ("v1.toml", "diagnose.toml")}
+"""Version -> its files. What a later one says of an experiment takes the place of what an earlier one says."""
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    "no-book": {"book": "none"},
+    "passing-book": {"book": "passing"},
+    "same-errors": {"fate": True},
+    "same-errors-of-a-program": {"fate": True, "by_program": True},
+    "alpha=0": {"alpha": 0.0},
+    "alpha=1": {"alpha": 1.0},
+    **{name: {"rewards": name} for name in REWARDS},
+}
+"""Other rules, by name."""
+
+
+def _texts(version: str) -> list[str]:
+    if version not in VERSIONS:
+        raise SuiteError(f"Expect one of {', '.join(VERSIONS)}, actually: {version!r:.60}")
+    folder = Path(__file__).parent
+    return [(folder / name).read_text(encoding="utf-8") for name in VERSIONS[version]]
 
 
 @functools.cache
 def digest(version: str) -> str:
-    """Return the SHA-256 of the file of a version."""
-    return hashlib.sha256(_file(version).read_bytes()).hexdigest()
+    """Return the SHA-256 of what a version is defined by."""
+    return hashlib.sha256("".join(_texts(version)).encode()).hexdigest()
+
+
+@functools.cache
+def comparisons() -> Mapping[str, Mapping[str, Any]]:
+    """Return what diagnose.toml says of each experiment beside its ids: rows, control, and what was expected."""
+    content: dict[str, Any] = tomllib.loads(_texts("diagnose")[1])
+    return {name: shared["compared"] for name, shared in content.items()}
 
 
 @functools.cache
@@ -85,11 +126,12 @@ def tasks(version: str = "v1") -> Mapping[str, SuiteTask]:
         >>> tasks()["reading/2"].setting, tasks()["reading/held-out"].C
         ('1 faulty cell', 128)
     """
-    if version not in VERSIONS:
-        raise SuiteError(f"Expect one of {', '.join(VERSIONS)}, actually: {version!r:.60}")
-    content: dict[str, Any] = tomllib.loads(_file(version).read_text(encoding="utf-8"))
-    defaults, found = content.pop("defaults"), {}
-    for experiment, shared in content.items():
+    first, *others = map(tomllib.loads, _texts(version))
+    defaults, found = first.pop("defaults"), {}
+    for other in others:
+        first = {name: {**first.get(name, {}), **each} for name, each in other.items()}
+    for experiment, shared in first.items():
+        shared.pop("compared", None)
         for number, own in enumerate(shared.pop("ids")):
             values = {**defaults, **shared, **own}
             name = f"{experiment}/{'held-out' if values['part'] == 'held-out' else number}"
@@ -98,7 +140,6 @@ def tasks(version: str = "v1") -> Mapping[str, SuiteTask]:
     return dict(sorted(found.items(), key=lambda item: item[1].part == "held-out"))
 
 
-VERSIONS = ("v1",)
 IDS: Mapping[str, tuple[str, ...]] = {version: tuple(tasks(version)) for version in VERSIONS}
 """Version -> its ids."""
 
@@ -112,6 +153,10 @@ def find_task(id: str, version: str = "v1") -> SuiteTask:
         codea1_env.suite.tasks.SuiteError: Expect an id of codea1-suite v1, actually: 'reading/7'. Did you mean reading/2?
     """
     known = tasks(version)
+    if isinstance(id, str) and version == "diagnose":
+        base, _, variant = id.partition("@")
+        if base in known and variant in VARIANTS:
+            return dataclasses.replace(known[base], id=id, **VARIANTS[variant])
     if not isinstance(id, str) or id not in known:
         near = difflib.get_close_matches(str(id), known, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}"

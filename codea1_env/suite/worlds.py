@@ -49,7 +49,8 @@ class SuiteWorld:
 
     def __init__(self, task: SuiteTask, seed: int) -> None:
         self.task, self.seed = task, seed
-        rng = np.random.default_rng([seed, zlib.crc32(task.id.encode())])
+        base = task.id.partition("@")[0]  # other rules, the same world
+        rng = np.random.default_rng([seed, zlib.crc32(base.encode())])
         m, p, c = task.problems, task.programs, task.C
         self.table = rng.integers(_DIGITS, size=(m, c))
         """Right values."""
@@ -70,8 +71,13 @@ class SuiteWorld:
             self._tag(rng)
         self.seen = self.faulty
         """Verdicts: which calls the judge says that a program fails."""
-        if task.fate:
+        if task.by_program:
+            errors = rng.random((m, p, 2)) < task.wrong / 2
+            self.seen = np.where(self.faulty, ~errors[:, :, :1], errors[:, :, 1:])
+        elif task.fate:
             self.seen = self.faulty ^ (rng.random((m, p, c)) < task.wrong / 2)
+        self.own_judge = np.random.default_rng([seed, 6]).random(self.groups) >= task.judged
+        """Groups of which the first program says what is right."""
 
     def _fix(self, rng: np.random.Generator) -> None:
         """Draw fault sets: wrong program i has number i of them, beginning anew behind the last."""
@@ -101,8 +107,10 @@ class SuiteWorld:
             late = np.arange(self.groups)[:, None, None] >= self.groups * (1 - task.last)
             known = np.arange(task.families) < task.families - task.hidden
             allowed = np.where(late & (task.hidden > 0), ~known, known)
-            draws = np.where(allowed, rng.random((*shape, task.families)), 2.0)
-            kinds = np.argsort(draws, axis=2)[:, :, : task.kinds]
+            noise = rng.random((*shape, task.families))
+            kinds = np.argsort(np.where(allowed, noise, 2.0), axis=2)[:, :, : task.kinds]
+            of_training = np.argsort(np.where(known, noise, 2.0), axis=2)
+            kinds[:, :, : task.met] = of_training[:, :, : task.met]
             np.put_along_axis(self.faulty, sets[kinds].reshape(*shape, -1), True, axis=2)
             bits = np.zeros((*shape, task.families), np.bool_)
             np.put_along_axis(bits, kinds, True, axis=2)
@@ -146,6 +154,12 @@ class SuiteWorld:
             rng = np.random.default_rng([self.seed, 4])
             self._errors = rng.random((self.groups * GROUP, verdicts)) < self.task.wrong / 2
         return self._errors[episodes % len(self._errors)]
+
+    def values(self, problem: Ints, program: Ints, cells: Ints) -> Ints:
+        """Return what programs of a pool return on cells, shape (n, cells)."""
+        faulty = self.faulty[problem[:, None], program[:, None], cells]
+        shift = 1 + program[:, None] % (_DIGITS - 1)
+        return np.asarray((self.table[problem[:, None], cells] + faulty * shift) % _DIGITS)
 
     def problem(self, number: int) -> Problem:
         """Return a problem as the game has it, for the referee."""

@@ -36,7 +36,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A submission with two records."""
     base = tmp_path_factory.mktemp("suite") / "mine"
     write_tuning(base, TUNED)
-    keys = [RecordKey("both", ID, seed) for seed in (0, 1)]
+    keys = [RecordKey("both", TASK, seed) for seed in (0, 1)]
     run_all(base, "grpo", {}, keys, rates=RATES, processes=2, check=False)
     return base
 
@@ -158,7 +158,7 @@ def test_records_of_other_seeds_and_broken_folders_are_refused(base: Path, capsy
 
 
 def test_every_track_is_scored_and_repeated(tmp_path: Path) -> None:
-    keys = [RecordKey(track, ID, 0) for track in tasks.TRACKS]
+    keys = [RecordKey(track, TASK, 0) for track in tasks.TRACKS]
     run_all(tmp_path, "random", {}, keys, rates={}, processes=1, check=False)
     assert main(["suite", "score", str(tmp_path)]) == 0
     content = json.loads((tmp_path / "submission.json").read_text())
@@ -253,7 +253,13 @@ def test_an_algorithm_of_a_file_is_in_the_submission(tmp_path: Path) -> None:
     base = tmp_path / "runs"
     write_tuning(base, TUNED)
     run_all(
-        base, f"{file}:Mine", {}, [RecordKey("both", ID, 0)], rates=RATES, processes=1, check=False
+        base,
+        f"{file}:Mine",
+        {},
+        [RecordKey("both", TASK, 0)],
+        rates=RATES,
+        processes=1,
+        check=False,
     )
     content = submission(base)
     assert "class Mine" in content["code"]

@@ -59,14 +59,15 @@ class Entry:
         if self.kind == "baseline":
             return BASELINES[self.name].apply(config)
         if self.kind == "algorithm":
-            name, own = _with_own(self.name)
+            name, own = with_own(self.name)
             return dataclasses.replace(config, algorithm=name, algorithm_args=own)
         if self.kind == "settings":
             return _with_settings(config, Path(self.name))
         return config
 
 
-def _with_own(name: str) -> tuple[str, dict[str, Any]]:
+def with_own(name: str) -> tuple[str, dict[str, Any]]:
+    """Tell a name from the hyperparameters behind it: `ppo(entropy=0.02)`."""
     if not name.endswith(")"):
         return name, {}
     short, _, own = name.removesuffix(")").partition("(")
@@ -104,7 +105,7 @@ def find_entry(name: str) -> Entry:
     """
     if name in BASELINES:
         return Entry(name, "baseline")
-    short, own = _with_own(name)
+    short, own = with_own(name)
     if short in ALGORITHMS:
         make_algorithm(short, {"learning_rate": 1.0}, _player_of(ALGORITHMS[short]), own)
         return Entry(name, "algorithm")
