@@ -197,10 +197,6 @@ def diagnose() -> Rows:
     for experiment in EXPERIMENTS:
         with tempfile.TemporaryDirectory() as folder:
             command("bench", "diagnose", experiment, "--quick", "--output-dir", folder)
-            for line in (Path(folder) / "results.jsonl").read_text().splitlines():
-                run = json.loads(line)
-                name = f"{experiment} {run['setting']}, {run['row']}, seed {run['seed']}"
-                rows[name] = {"error": run["error"], **run["measures"]}
             scores = json.loads((Path(folder) / "scores.json").read_text())
             rows[f"{experiment}, table"] = scores["experiments"]
     return rows

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from codea1_env.agents.policy import CARRIED, Algorithm, Floats, Sample, SoftmaxPolicy, updated
+from codea1_env.agents.policy import CARRIED, Algorithm, Sample, SoftmaxPolicy, updated
 from codea1_env.agents.scripted import TEST_SEPARATOR, draw, writable
 from codea1_env.agents.state import (
     KnownProblems,

@@ -136,19 +136,6 @@ class Pools:
     """A test for each cell."""
     valid: tuple[bool, ...]
     """Which tests predict the right value."""
-    table: tuple[int, ...]
-    """Right values of the cells."""
-
-    def faults_of(self, code: str) -> frozenset[int]:
-        """Return the cells on which a program is wrong, one of these or of `program_with`."""
-        digits = map(int, code.split('"')[1])
-        pairs = zip(self.table, digits, strict=True)
-        return frozenset(cell for cell, (right, digit) in enumerate(pairs) if right != digit)
-
-    @property
-    def correctness(self) -> tuple[float, ...]:
-        """Share of cells on which each program is right."""
-        return tuple(1 - len(faults) / len(self.tests) for faults in self.faults)
 
 
 def cells(config: CellsConfig = CellsConfig()) -> list[Problem]:
@@ -174,10 +161,7 @@ def is_of_cells(problem: Problem) -> bool:
 def pools_of(problem: Problem) -> Pools:
     """Return the pools of a problem that `cells` made."""
     config = CellsConfig.read(problem.metadata["world"])
-    program = problem.metadata.get("program")
-    return _pools(
-        config, int(problem.metadata["number"]), None if program is None else int(program)
-    )
+    return _pools(config, int(problem.metadata["number"]))
 
 
 def _problem(config: CellsConfig, number: int) -> Problem:
@@ -222,9 +206,8 @@ def _tables(config: CellsConfig, number: int) -> list[list[int]]:
     return tables
 
 
-def _pools(config: CellsConfig, number: int, program: int | None) -> Pools:
+def _pools(config: CellsConfig, number: int) -> Pools:
     tables, table = _tables(config, number), _table(config, number)
-    truth = table if program is None else tables[program]
     rng = _rng(config, number, 2)
     right = np.zeros(config.C, bool)
     right[rng.permutation(config.C)[: round(config.C * config.valid)]] = True
@@ -236,13 +219,12 @@ def _pools(config: CellsConfig, number: int, program: int | None) -> Pools:
             for i, each in enumerate(tables)
         ),
         tuple(
-            frozenset(x for x, (v, true) in enumerate(zip(each, truth, strict=True)) if v != true)
+            frozenset(x for x, (v, true) in enumerate(zip(each, table, strict=True)) if v != true)
             for each in tables
         ),
         _families(config, number),
         tuple(f"assert f({cell}) == {value}" for cell, value in enumerate(predicted)),
-        tuple(v == true for v, true in zip(predicted, truth, strict=True)),
-        tuple(truth),
+        tuple(v == true for v, true in zip(predicted, table, strict=True)),
     )
 
 

@@ -19,7 +19,7 @@ from codea1_env.agents import (
 from codea1_env.agents import pool_of_tests as make_pool_of_tests
 from codea1_env.agents.algorithms import teaches
 from codea1_env.agents.policy import MAX_SHOWN, AlgorithmError, Sample, SoftmaxPolicy, updated
-from codea1_env.agents.tabular import TEST_SEPARATOR, LinearAgent, LinearPolicy
+from codea1_env.agents.tabular import TEST_SEPARATOR
 from codea1_env.evaluation import hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, load_problems

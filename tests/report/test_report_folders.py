@@ -11,7 +11,7 @@ import pytest
 
 from codea1_env.baselines.bench.results import TABLE, Result, open_folder
 from codea1_env.baselines.bench.suite import BenchConfig
-from codea1_env.baselines.diagnose.experiments import EXPERIMENTS, expectations
+from codea1_env.baselines.diagnose.experiments import EXPERIMENTS, find_row
 from codea1_env.baselines.diagnose.running import RowRun
 from codea1_env.baselines.diagnose.scores import SCORES, content_of
 from codea1_env.cli.app import run
@@ -23,6 +23,7 @@ from codea1_env.report.episode_log import EpisodeSample
 from codea1_env.report.evaluations import add_answers, evaluation_sheets
 from codea1_env.report.folders import ReportError, read_folders
 from codea1_env.report.sheet import Bar, bar_cell
+from codea1_env.suite.running import RecordKey, run_all
 from codea1_env.support.jobs import DIAGNOSTICS, Jobs
 
 ONE = {"coder": 1.0, "tester": 1.0}
@@ -231,34 +232,33 @@ NAMES = ("rare-faults", "collusion", "cycling")
 
 
 def written(folder: Path, error: str = "") -> Path:
-    """Write the scores of made runs, in which code-a1 is 0.1 ahead of each control."""
+    """Write the scores of made runs, in which the first row is 0.1 ahead of each control."""
     experiments, runs = [], []
     for name in NAMES:
         each = EXPERIMENTS[name]
-        each = dataclasses.replace(each, rows=("code-a1", each.control))
+        each = dataclasses.replace(each, rows=(each.rows[0], each.control, "random", "oracle"))
         experiments.append(each)
         for setting in each.quick:
-            for row in each.rows:
+            for row, value in zip(each.rows, (0.6, 0.5, 0.0, 1.0), strict=True):
                 for seed in (0, 1):
-                    value = 0.5 + 0.1 * (row == "code-a1")
-                    failed = error if (setting, row) == (each.quick[-1], "code-a1") else ""
-                    runs.append(RowRun(name, setting, row, seed, 0, 1.0, {each.measure: value}, failed))  # fmt: skip
-    content = content_of(experiments, runs, expectations())
-    (folder / SCORES).write_text(json.dumps(content))
+                    failed = error if (setting, row) == (each.quick[-1], each.rows[0]) else ""
+                    runs.append(RowRun(name, setting, row, seed, None if failed else value, failed))
+    (folder / SCORES).write_text(json.dumps(content_of(experiments, runs)))
     return folder
 
 
-def test_an_interrupted_folder_shows_the_runs_that_are_done(tmp_path: Path) -> None:
+def test_an_interrupted_folder_shows_the_records_that_are_whole(tmp_path: Path) -> None:
     each = EXPERIMENTS["cycling"]
     Jobs(tmp_path, {}, DIAGNOSTICS, resume=False).close()
-    for row in ("code-a1", each.control):
-        for seed in (0, 1):
-            run = RowRun("cycling", "0", row, seed, 0, 1.0, {each.measure: 0.5 + 0.1 * seed})
-            with (tmp_path / "results.jsonl").open("a") as file:
-                file.write(json.dumps(dataclasses.asdict(run)) + "\n")
+    for name in ("grpo", each.control, "random", "oracle"):
+        row = find_row(name)
+        task = each.settings[each.quick[0]]
+        keys = [RecordKey("both", task, seed) for seed in (0, 1)]
+        run_all(tmp_path / row.folder, row.algorithm, {}, keys, rates=row.rates, processes=2, check=False)  # fmt: skip
     (found,) = read_folders([tmp_path]).diagnostics
     assert "interrupted" in found.name
-    assert [row["row"] for row in found.experiments[0]["rows"]] == ["code-a1", each.control]
+    rows = [row["row"] for row in found.experiments[0]["rows"]]
+    assert rows == ["grpo", each.control, "random", "oracle"]
     diagnosed_section([found])
 
 
@@ -286,16 +286,16 @@ def test_the_page_shows_expectation_result_and_refutation(tmp_path: Path) -> Non
     found = read_folders([written(tmp_path, "ZeroDivisionError: <b>oh</b>")])
     sheets, charts = diagnosed_section(found.diagnostics)
     told = [cell.text for cell in sheets[0].rows[0]]
-    expected = expectations()["rare-faults"]
+    expected = EXPERIMENTS["rare-faults"]
     assert told[0] == "rare-faults"
     assert told[2][:40] == expected.expected[:40]
     assert told[4][:40] == expected.refuted_by[:40]
     assert [cell.text for cell in sheets[1].rows[0]][3:5] == ["failed", "-"]
     assert sheets[1].rows[1][0].text == "random-tests (control)"
     assert sheets[1].rows[1][-2].text == "control"
-    left = "carries-none, carries-half, black-box, frozen-tester, fixed-tests, other-programs, oracle-tester"
+    left = "blind, memory, pool-tests, fixed-tests, oracle-tests, negated-rewards, ignored-rewards, hundredfold-rate"  # fmt: skip
     assert told[4].endswith(f"Not in this run: {left}.")
-    assert len(charts) == 3
+    assert len(charts) == 4  # of three experiments, and the radar
     page = document(found)
     assert "<b>oh</b>" not in page
     assert 'id="diagnostics"' in page
