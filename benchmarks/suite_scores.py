@@ -56,10 +56,7 @@ def make_row(name: str, base: Path, tracks: tuple[Track, ...], processes: int) -
             write_tuning(base, _tuned(base, entry, tracks, processes))
         rates = read_tuning(base)["rates"]
     keys = keys_of(list(tasks()), tracks, list(SEEDS))
-    first = [key for key in keys if key.seed == 0 and name in CHECKED]
-    others = [key for key in keys if key not in first]
-    for part, check in ((first, True), (others, False)):
-        run_all(base, algorithm, args, part, rates=rates, processes=processes, check=check)
+    run_all(base, algorithm, args, keys, rates=rates, processes=processes, check=lambda key: key.seed == 0 and name in CHECKED)  # fmt: skip
     content = submission(base)
     SCORES.mkdir(parents=True, exist_ok=True)
     kept = ("suite", "suite_sha256", "settings", "values")

@@ -128,7 +128,7 @@ def run_tune(arguments: Sequence[str]) -> int:
         entry = find_entry(command.algorithm, command.algorithm_args)
     if not entry.learns:
         raise InputError(f"Expect an algorithm with learning rates, actually: {command.algorithm}")
-    with terminable(), library_errors():
+    with terminable(), library_errors(), user_input():
         content = tune(
             entry, command.tracks, processes=command.processes, tell=lambda line: say(console, line)
         )
@@ -156,16 +156,12 @@ def run_suite(arguments: Sequence[str]) -> int:
     def tell(key: RecordKey, value: float, left: int) -> None:
         say(console, f"{key.track} {key.task.id} seed {key.seed}: {value:.3f} ({left} left)")
 
-    first = [key for key in keys if key.seed == 0]
-    checked = first if command.check == "first" else keys
+    def check(key: RecordKey) -> bool:
+        return command.check == "all" or key.seed == 0
+
     try:
         with terminable(), library_errors(), user_input():
-            for part, check in (
-                (checked, True),
-                ([key for key in keys if key not in checked], False),
-            ):
-                if part:
-                    run_all(command.output_dir, command.algorithm, command.algorithm_args, part, rates=rates, processes=command.processes, check=check, tell=tell)  # fmt: skip
+            run_all(command.output_dir, command.algorithm, command.algorithm_args, keys, rates=rates, processes=command.processes, check=check, tell=tell)  # fmt: skip
     except FolderError as error:
         raise InputError(str(error)) from error
     except KeyboardInterrupt:
@@ -217,7 +213,10 @@ def run_verify(arguments: Sequence[str]) -> int:
         )
     for line in wrong:
         say(console, f"Differs: {line}")
-    say(console, f"{number - len(wrong)} of {number} repeated records are equal.")
+    say(
+        console,
+        f"{number - len(wrong)} of {number} are equal: records, and settings of the tuning.",
+    )
     return 1 if wrong else 0
 
 

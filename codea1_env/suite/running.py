@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from codea1_env.sandbox import SandboxError
 from codea1_env.suite.players import RATES, SuiteEntry, SuiteRun
 from codea1_env.suite.records import RECORDS, Recorder, digest_of, folder_of, measure, read_record
 from codea1_env.suite.tasks import (
@@ -68,6 +69,8 @@ class RecordKey(NamedTuple):
 def find_entry(name: str, args: Mapping[str, Any] | None = None) -> SuiteEntry:
     """Return what plays: an algorithm by name or FILE.py:CLASS, or a row of `ROWS`. Wrong names raise a ValueError."""
     if name in ROWS:
+        if args:
+            raise SuiteError(f"Expect no hyperparameters for the row {name}, actually: {dict(args)!r:.80}")  # fmt: skip
         return SuiteEntry(**ROWS[name])
     entry = SuiteEntry(algorithm=name, args=dict(args or {}))
     from codea1_env.agents import make_algorithm
@@ -120,7 +123,13 @@ def with_rates(entry: SuiteEntry, rates: Rates, track: Track, experiment: str) -
     return dataclasses.replace(entry, coder_rate=float(coder), tester_rate=float(tester))
 
 
-class _Trial(NamedTuple):
+class PlayError(SuiteError):
+    """What an algorithm raised when it played."""
+
+
+class Trial(NamedTuple):
+    """A setting that tuning tries."""
+
     track: Track
     experiment: str
     setting: int
@@ -140,22 +149,22 @@ def tune(
     """
     known = dict.fromkeys(task.experiment for task in tasks().values())
     trials = [
-        _Trial(track, name, setting)
+        Trial(track, name, setting)
         for track in tracks
         for name in experiments or known
         if _tuned_on(name, track)
         for setting in range(len(RATES))
     ]
-    found: dict[_Trial, float] = {}
+    found: dict[Trial, float] = {}
 
-    def hear(trial: _Trial, value: float) -> None:
+    def hear(trial: Trial, value: float) -> None:
         found[trial] = value
         tell(f"{trial.track} {trial.experiment} {RATES[trial.setting]}: {value:.3f}")
 
     run_jobs(trials, lambda trial: partial(_try, entry, trial), hear, _lost, processes=processes, imports=(__name__,))  # fmt: skip
     rates: dict[str, dict[str, list[float]]] = {}
     for track, name, _ in trials:
-        best = max(range(len(RATES)), key=lambda i: found[_Trial(track, name, i)])
+        best = max(range(len(RATES)), key=lambda i: found[Trial(track, name, i)])
         rates.setdefault(track, {})[name] = list(RATES[best])
     tried = [{"track": t.track, "experiment": t.experiment, "rates": list(RATES[t.setting]), "mean": v} for t, v in found.items()]  # fmt: skip
     return {"suite_sha256": digest("v1"), "seeds": list(TUNING_SEEDS), "rates": rates, "tried": sorted(tried, key=str)}  # fmt: skip
@@ -170,24 +179,23 @@ def _tuned_on(experiment: str, track: Track) -> list[SuiteTask]:
     return [task for task in own if task.separates] or own
 
 
-def _try(entry: SuiteEntry, trial: _Trial, tell: Callable[[float], None]) -> None:
+def play_trial(entry: SuiteEntry, trial: Trial) -> float:
+    """Return the mean measure of a setting."""
     coder, tester = RATES[trial.setting]
     tried = dataclasses.replace(entry, coder_rate=coder, tester_rate=tester)
-    tell(
-        float(
-            np.mean(
-                [
-                    play(tried, task, seed, trial.track)[0]
-                    for task in _tuned_on(trial.experiment, trial.track)
-                    for seed in TUNING_SEEDS
-                ]
-            )
-        )
-    )
+    own = [(task, seed) for task in _tuned_on(trial.experiment, trial.track) for seed in TUNING_SEEDS]  # fmt: skip
+    return float(np.mean([play(tried, task, seed, trial.track)[0] for task, seed in own]))
 
 
-def _lost(job: object, error: Exception) -> None:
-    raise error
+def _try(entry: SuiteEntry, trial: Trial, tell: Callable[[float], None]) -> None:
+    tell(play_trial(entry, trial))
+
+
+def _lost(job: RecordKey | Trial, error: Exception) -> None:
+    if isinstance(error, SuiteError | SandboxError):
+        raise error
+    at = job.experiment if isinstance(job, Trial) else f"{job.task.id}, seed {job.seed}"
+    raise PlayError(f"Expect an algorithm that plays {at}, track {job.track}, actually: {type(error).__name__}: {error}") from error  # fmt: skip
 
 
 def keys_of(ids: Sequence[str], tracks: Sequence[Track], seeds: Sequence[int]) -> list[RecordKey]:
@@ -209,7 +217,7 @@ def run_all(
     *,
     rates: Rates,
     processes: int,
-    check: bool = True,
+    check: Callable[[RecordKey], bool] = lambda key: True,
     tell: Callable[[RecordKey, float, int], None] = lambda key, value, left: None,
 ) -> None:
     """Play all records that the folder lacks; they are all of one version.
@@ -221,11 +229,11 @@ def run_all(
         keys: The records.
         rates: What tuning found.
         processes: Records at the same time. Has no influence on them.
-        check: Whether the referee judges a sample of each record.
+        check: Whether the referee judges a sample of a record.
         tell: Is told of each record, its measure, and how many are left.
 
     Raises:
-        SuiteError: The referee judged otherwise, or the algorithm was not tuned.
+        SuiteError: The referee judged otherwise, or the algorithm was not tuned; a `PlayError` if it raised something.
         FolderError: The folder is of something else.
     """
     entry = find_entry(name, args)
@@ -243,7 +251,7 @@ def run_all(
             tell(key, value, left)
 
         def begin(key: RecordKey) -> Any:
-            return partial(_record, wanted[key], key, base, check)
+            return partial(_record, wanted[key], key, base, check(key))
 
         run_jobs(wanted, begin, hear, _lost, processes=processes, imports=(__name__,))
 
@@ -294,12 +302,8 @@ def read_tuning(base: Path) -> dict[str, Any]:
 def check_tuning(content: Any, path: Path) -> None:
     """Refuse what is no content of tuning.json, with a SuiteError that names the file."""
     content = content if isinstance(content, dict) else {}
-    seeds, tried = content.get("seeds"), content.get("tried")
-    if (
-        not isinstance(seeds, list)
-        or not isinstance(tried, list)
-        or not isinstance(content.get("rates", {}), dict)
-    ):
+    seeds, tried, rates = content.get("seeds"), content.get("tried"), content.get("rates", {})
+    if not isinstance(seeds, list) or not isinstance(tried, list) or not isinstance(rates, dict):
         raise SuiteError(
             f"Expect {path} to say what was tried in tuning: lists `seeds` and `tried`, actually: {seeds!r:.40}, {tried!r:.40}"
         )
@@ -311,9 +315,41 @@ def check_tuning(content: Any, path: Path) -> None:
         raise SuiteError(
             f"Expect seeds of tuning from {TUNING_SEED} on in {path}, actually: {seeds!r:.80}"
         )
-    known = {task.experiment for task in tasks().values()}
     for track in TRACKS:
-        for name in known:
-            own = [each for each in tried if each.get("track", track) == track and each.get("experiment", name) == name]  # fmt: skip
+        for name in dict.fromkeys(task.experiment for task in tasks().values()):
+            own = _tried(tried, track, name)
             if len(own) > len(RATES):
                 raise SuiteError(f"Expect at most {len(RATES)} settings tried for {name}, track {track}, actually: {len(own)}")  # fmt: skip
+            chosen = _dict(rates.get(track)).get(name)
+            best = max((_mean_of(each) for each in own), default=0.0)
+            if chosen is not None and not any(each.get("rates") == chosen and _mean_of(each) == best for each in own):  # fmt: skip
+                raise SuiteError(
+                    f"Expect the rates of the best setting that was tried for {name}, track {track}, in {path}, actually: {chosen!r:.40}"
+                )
+
+
+def trials_of(tuning: Mapping[str, Any]) -> dict[Trial, float]:
+    """Return the settings that `tune` tried, and the mean measure of each; a SuiteError if it did not write them."""
+    found = {}
+    for each in tuning["tried"]:
+        track, name, rates, mean = (
+            each.get(key) for key in ("track", "experiment", "rates", "mean")
+        )
+        setting = next((i for i, own in enumerate(RATES) if list(own) == rates), None)
+        if setting is None or not any(task.experiment == name and track in task.tracks for task in tasks().values()) or not isinstance(mean, float):  # fmt: skip
+            raise SuiteError(f"Expect settings as `codea1 suite tune` tries them, actually: {each!r:.120}")  # fmt: skip
+        found[Trial(track, name, setting)] = mean
+    return found
+
+
+def _tried(tried: Sequence[Mapping[str, Any]], track: str, name: str) -> list[Mapping[str, Any]]:
+    return [each for each in tried if each.get("track", track) == track and each.get("experiment", name) == name]  # fmt: skip
+
+
+def _mean_of(tried: Mapping[str, Any]) -> float:
+    mean = tried.get("mean")
+    return float(mean) if isinstance(mean, int | float) else 0.0
+
+
+def _dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,13 +18,17 @@ from typing import Any, TypeVar
 import numpy as np
 
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
+from codea1_env.suite.players import RATES
 from codea1_env.suite.records import RECORDS, read_record, records_in
 from codea1_env.suite.running import (
+    FAULTY,
     SUBMISSION,
     check_tuning,
     find_entry,
     play,
+    play_trial,
     read_tuning,
+    trials_of,
     with_rates,
 )
 from codea1_env.suite.tasks import (
@@ -173,10 +176,7 @@ def submission(base: Path) -> dict[str, Any]:
     name = str(settings.get("algorithm", ""))
     if not settings or find_entry(name, settings["args"]).learns:
         tuning = read_tuning(base)
-    if settings and tuning and json.loads(json.dumps(tuning["rates"])) != settings["rates"]:
-        raise SuiteError(
-            f"Expect records that were played with the rates in {base}/tuning.json, actually: with others"
-        )
+    _check_rates(settings, tuning, base)
     values: dict[str, dict[str, dict[str, float]]] = {}
     played: dict[str, str] = {}
     for each in records:
@@ -227,8 +227,16 @@ def read_submission(path: Path) -> dict[str, Any]:
     if content["tuning"]:
         check_tuning(content["tuning"], path)
     _check_settings(content["settings"], path)
+    _check_rates(content["settings"], content["tuning"], path)
     _check_records(content, path)
     return content
+
+
+def _check_rates(settings: Mapping[str, Any], tuning: Mapping[str, Any], path: Path) -> None:
+    if settings and tuning and tuning.get("rates") != settings["rates"]:
+        raise SuiteError(
+            f"Expect records that were played with the rates that tuning chose, actually {path}: with others"
+        )
 
 
 def _check_settings(settings: Mapping[str, Any], path: Path) -> None:
@@ -272,42 +280,56 @@ def verify(
     salt: str,
     tell: Callable[[str], None] = lambda line: None,
 ) -> tuple[int, list[str]]:
-    """Play a share of a submission again; returns how many records that were, and what differs.
+    """Play a share of a submission again, and of its tuning; returns how many that were, and what differs.
 
     Args:
         content: A submission.
-        share: Share of its records; at least one is played.
+        share: Share of its records, and of the settings that tuning tried; at least one of each is played.
         salt: Chooses them: whoever submits cannot know which.
-        tell: Is told of each record.
+        tell: Is told of each.
 
     Raises:
-        SuiteError: The submission does not hold what played it.
+        SuiteError: The submission does not hold what played it, or it raises something.
     """
     settings = content["settings"]
     if not settings:
         raise SuiteError(
             "Expect a submission of `codea1 suite run`, which holds its algorithm, actually: records of another library"
         )
-    name = _own_code(content)
-    entry = find_entry(name, settings["args"])
-    keys = sorted(
-        content["played"], key=lambda key: hashlib.sha256(f"{salt} {key}".encode()).hexdigest()
-    )
-    chosen = keys[: max(1, round(share * len(keys)))]
-    wrong = []
-    for key in chosen:
-        named, id, seed = key.split(" ")
-        task = find_task(id)
-        track = check_track(task, named)
-        own = with_rates(entry, settings["rates"], track, task.experiment)
-        value, sha256 = play(own, task, int(seed), track)
-        claimed = content["values"][track][id][seed]
+    name, args, rates = _own_code(content), settings["args"], settings["rates"]
+    entry, wrong = find_entry(name, args), list[str]()
+
+    def compare(key: str, claimed: float, value: float, same: bool = True) -> None:
         if abs(claimed - value) > _EQUAL:
             wrong.append(f"{key}: {claimed!r} was submitted, {value!r} came")
-        elif sha256 != content["played"][key]:
+        elif not same:
             wrong.append(f"{key}: another game was played")
-        tell(f"{key}: {'equal' if not wrong or not wrong[-1].startswith(key) else 'differs'}")
-    return len(chosen), wrong
+        tell(f"{key}: {'differs' if wrong and wrong[-1].startswith(key) else 'equal'}")
+
+    trials = {f"{t.track} {t.experiment} {RATES[t.setting]}": (t, mean) for t, mean in trials_of(content["tuning"]).items()} if entry.learns else {}  # fmt: skip
+    records = _chosen(content["played"], share, salt)
+    tried = _chosen(trials, share, salt)
+    try:
+        for key in records:
+            named, id, seed = key.split(" ")
+            task = find_task(id)
+            track = check_track(task, named)
+            value, sha256 = play(with_rates(entry, rates, track, task.experiment), task, int(seed), track)  # fmt: skip
+            compare(key, content["values"][track][id][seed], value, sha256 == content["played"][key])  # fmt: skip
+        for key in tried:  # a row with a fault has GRPO's own tuning
+            trial, mean = trials[key]
+            compare(f"tuning, {key}", mean, play_trial(find_entry("grpo") if name in FAULTY else entry, trial))  # fmt: skip
+    except SuiteError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise SuiteError(f"Expect a submission that can be played, actually: {type(error).__name__}: {error}") from error  # fmt: skip
+    return len(records) + len(tried), wrong
+
+
+def _chosen(names: Iterable[str], share: float, salt: str) -> list[str]:
+    """Return a share of names, at least one: whoever submits cannot know which."""
+    order = sorted(names, key=lambda name: hashlib.sha256(f"{salt} {name}".encode()).hexdigest())
+    return order[: max(1, round(share * len(order)))]
 
 
 def _own_code(content: Mapping[str, Any]) -> str:

@@ -254,7 +254,7 @@ def test_an_interrupted_folder_shows_the_records_that_are_whole(tmp_path: Path) 
         row = find_row(name)
         task = each.settings[each.quick[0]]
         keys = [RecordKey("both", task, seed) for seed in (0, 1)]
-        run_all(tmp_path / row.folder, row.algorithm, {}, keys, rates=row.rates, processes=2, check=False)  # fmt: skip
+        run_all(tmp_path / row.folder, row.algorithm, {}, keys, rates=row.rates, processes=2, check=lambda key: False)  # fmt: skip
     (found,) = read_folders([tmp_path]).diagnostics
     assert "interrupted" in found.name
     rows = [row["row"] for row in found.experiments[0]["rows"]]

@@ -22,13 +22,25 @@ from codea1_env.cli.app import run as main
 from codea1_env.suite import SuiteError, records, tasks
 from codea1_env.suite.records import folder_of, measure, read_record
 from codea1_env.suite.rounds import Rounds
-from codea1_env.suite.running import ROWS, RecordKey, find_entry, play, run_all, tune, write_tuning
+from codea1_env.suite.running import (
+    ROWS,
+    RecordKey,
+    Trial,
+    find_entry,
+    play,
+    play_trial,
+    run_all,
+    tune,
+    write_tuning,
+)
 from codea1_env.suite.scores import submission
 
 ID = "cycling/0"
 TASK = tasks.find_task(ID)
 RATES = {"both": {"cycling": [3.0, 24.0]}}
-TUNED = {"seeds": [1000], "tried": [{"rates": [3.0, 24.0]}], "rates": RATES}
+TRIAL = Trial("both", "cycling", 1)
+TRIED = {"track": "both", "experiment": "cycling", "rates": [3.0, 24.0]}
+TUNED = {"seeds": [1000], "tried": [TRIED | {"mean": play_trial(find_entry("grpo"), TRIAL)}], "rates": RATES}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +49,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("suite") / "mine"
     write_tuning(base, TUNED)
     keys = [RecordKey("both", TASK, seed) for seed in (0, 1)]
-    run_all(base, "grpo", {}, keys, rates=RATES, processes=2, check=False)
+    run_all(base, "grpo", {}, keys, rates=RATES, processes=2, check=lambda key: False)
     return base
 
 
@@ -159,7 +171,7 @@ def test_records_of_other_seeds_and_broken_folders_are_refused(base: Path, capsy
 
 def test_every_track_is_scored_and_repeated(tmp_path: Path) -> None:
     keys = [RecordKey(track, TASK, 0) for track in tasks.TRACKS]
-    run_all(tmp_path, "random", {}, keys, rates={}, processes=1, check=False)
+    run_all(tmp_path, "random", {}, keys, rates={}, processes=1, check=lambda key: False)
     assert main(["suite", "score", str(tmp_path)]) == 0
     content = json.loads((tmp_path / "submission.json").read_text())
     assert [*content["values"]] == sorted(tasks.TRACKS)
@@ -186,6 +198,46 @@ def test_verify_finds_a_changed_number(base: Path, capsys: pytest.CaptureFixture
     content["suite_sha256"] = ""
     path.write_text(json.dumps(content))
     assert main(["suite", "verify", str(path)]) == 2
+
+
+def test_verify_repeats_the_tuning_and_refuses_other_rates(base: Path, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    content, path = submission(base), base / "submission.json"
+    words = ["suite", "verify", str(path)]
+    [tried] = TUNED["tried"]
+    better = tried | {"rates": [1.0, 8.0], "mean": 0.99}
+    for tuning, code, message in (
+        ({"tried": [tried | {"mean": 0.99}]}, 1, "tuning, both cycling (3.0, 24.0): 0.99 was submitted"),
+        ({"tried": [tried, better]}, 2, "Expect the rates of the best setting"),
+        ({"tried": [tried, better], "rates": {"both": {"cycling": [1.0, 8.0]}}}, 2, "with the rates that tuning chose"),
+        ({"tried": [{"rates": [3.0, 24.0]}]}, 2, "as `codea1 suite tune` tries them"),
+        ({"rates": {"both": {"cycling": "ab"}}}, 2, "Expect the rates of the best setting"),
+        ({"rates": {"both": 3}}, 2, "with the rates that tuning chose"),
+    ):  # fmt: skip
+        path.write_text(json.dumps(content | {"tuning": TUNED | tuning}))
+        assert main(words) == code
+        told = capsys.readouterr()
+        assert message in told.out + told.err
+        assert "Traceback" not in told.err
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("raise SystemExit(3)", "with exit code 3"),
+        ("raise type('Odd', (Exception,), {})(lambda: 1)", "Odd"),
+        ("return 'x'", "Expect"),
+    ],
+)
+def test_what_an_algorithm_raises_is_named(code: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    file, base = tmp_path / "mine.py", tmp_path / "runs"
+    file.write_text(f"class Mine:\n    def __init__(self, learning_rate=1.0): self.learning_rate = learning_rate\n    def advantages(self, rewards): {code}\n")  # fmt: skip
+    write_tuning(base, TUNED)
+    words = ["--algorithm", f"{file}:Mine", "--output-dir", str(base), "--tracks", "both", "--processes", "1"]  # fmt: skip
+    assert main(["suite", "run", *words, "--ids", ID, "--seeds", "1"]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert "Traceback" not in told
 
 
 def test_verify_refuses_values_without_records(base: Path, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
@@ -251,7 +303,8 @@ def test_an_algorithm_of_a_file_is_in_the_submission(tmp_path: Path) -> None:
         "    def advantages(self, rewards): return rewards - rewards.mean(axis=1, keepdims=True)\n"
     )
     base = tmp_path / "runs"
-    write_tuning(base, TUNED)
+    own_trial = TRIED | {"mean": play_trial(find_entry(f"{file}:Mine"), TRIAL)}
+    write_tuning(base, TUNED | {"tried": [own_trial]})
     run_all(
         base,
         f"{file}:Mine",
@@ -259,7 +312,7 @@ def test_an_algorithm_of_a_file_is_in_the_submission(tmp_path: Path) -> None:
         [RecordKey("both", TASK, 0)],
         rates=RATES,
         processes=1,
-        check=False,
+        check=lambda key: False,
     )
     content = submission(base)
     assert "class Mine" in content["code"]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from codea1_env.baselines.diagnose.experiments import VERSION, Experiment, Row, find_row
-from codea1_env.sandbox import SandboxError
+from codea1_env.baselines.diagnose.experiments import VERSION, Experiment, find_row
 from codea1_env.suite.records import folder_of, read_record
-from codea1_env.suite.running import RecordKey, is_whole, run_all
-from codea1_env.suite.tasks import SuiteError
-from codea1_env.support.jobs import FolderError
+from codea1_env.suite.running import PlayError, RecordKey, is_whole, run_all
 
 CHECKED = "grpo"
 """The row of which the referee judges a sample, in its first seed: the worlds of all rows are the same."""
@@ -53,13 +50,20 @@ def run_experiment(
         row = find_row(name)
         keys = experiment.keys(row, seeds, quick)
         error, came = "", dict[RecordKey, float]()
+
+        def hear(key: RecordKey, value: float, left: int, came: dict[RecordKey, float] = came) -> None:  # fmt: skip
+            came[key] = value
+
+        def check(key: RecordKey, name: str = name) -> bool:
+            return name == CHECKED and key.seed == seeds[0]
+
         try:
-            for key, value in _play(folder, row, list(keys), seeds, processes):
-                came[key] = value
-        except (SandboxError, SuiteError, FolderError):
-            raise  # the machine's fault or that of a folder, not the row's
-        except Exception as raised:  # an algorithm of one's own may say anything
-            error = " ".join(f"{type(raised).__name__}: {raised}".split())
+            run_all(folder / row.folder, row.algorithm, row.args, list(keys), rates=row.rates, processes=processes, check=check, tell=hear)  # fmt: skip
+        except PlayError as raised:  # an algorithm of one's own may say anything
+            error = " ".join(str(raised).split())
+        for key in keys:
+            if key not in came and is_whole(folder / row.folder, key):
+                came[key] = _read(folder / row.folder, key)
         runs = [
             RowRun(experiment.name, setting, name, key.seed, came.get(key), "" if key in came else error)
             for key, setting in keys.items()
@@ -67,26 +71,6 @@ def run_experiment(
         tell(experiment.name, runs)
         found += runs
     return found
-
-
-def _play(
-    folder: Path, row: Row, keys: Sequence[RecordKey], seeds: Sequence[int], processes: int
-) -> Iterator[tuple[RecordKey, float]]:
-    base = folder / row.folder
-    checked = [key for key in keys if row.name == CHECKED and key.seed == seeds[0]]
-    for part, check in ((checked, True), ([key for key in keys if key not in checked], False)):
-        heard: dict[RecordKey, float] = {}
-
-        def hear(key: RecordKey, value: float, left: int, heard: dict[RecordKey, float] = heard) -> None:  # fmt: skip
-            heard[key] = value
-
-        if not part:
-            continue
-        try:
-            run_all(base, row.algorithm, row.args, part, rates=row.rates, processes=processes, check=check, tell=hear)  # fmt: skip
-        finally:
-            yield from heard.items()
-        yield from ((key, _read(base, key)) for key in part if key not in heard)
 
 
 def _read(base: Path, key: RecordKey) -> float:
