@@ -63,8 +63,19 @@ def make_row(name: str, base: Path, tracks: tuple[Track, ...], processes: int) -
     row = {"name": name, **{key: content[key] for key in kept}}
     row["checked"] = "by the referee: a sample of each record of seed 0" if name in CHECKED else ""
     row["machine"] = {**dataclasses.asdict(this_machine()), "load": None}
+    _keep_other_tracks(row, SCORES / f"{name}.json")
     row["commit"] = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()  # fmt: skip
     (SCORES / f"{name}.json").write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
+
+
+def _keep_other_tracks(row: dict[str, Any], path: Path) -> None:
+    """Take over the tracks that a shipped file has and this run has not, with what made them."""
+    old = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"values": {}}
+    kept = [track for track in old["values"] if track not in row["values"]]
+    if kept:
+        row["values"] = {track: old["values"][track] for track in kept} | row["values"]
+        row["settings"]["rates"] = old["settings"]["rates"] | row["settings"]["rates"]
+        row["earlier"] = {"tracks": kept, "commit": old["commit"], "machine": old["machine"]}
 
 
 def _tuned(

@@ -26,7 +26,7 @@ _RATES_OF = "rare-faults"
 
 
 @dataclass(frozen=True)
-class Row:
+class DiagnoseRow:
     """What plays, and by which rules."""
 
     name: str
@@ -55,12 +55,12 @@ class Row:
         return find_task(f"{task.id}@{self.variant}", VERSION) if self.variant else task
 
 
-def find_row(name: str) -> Row:
+def find_row(name: str) -> DiagnoseRow:
     """Find a row: WHAT PLAYS or WHAT PLAYS@OTHER RULES. Raises a ValueError if there is none.
 
     Example:
         >>> find_row("ppo(entropy=0.02)@no-book")
-        Row(name='ppo(entropy=0.02)@no-book', algorithm='ppo', args={'entropy': 0.02}, variant='no-book')
+        DiagnoseRow(name='ppo(entropy=0.02)@no-book', algorithm='ppo', args={'entropy': 0.02}, variant='no-book')
     """
     player, at, variant = name.partition("@")
     if at and variant not in VARIANTS:
@@ -71,13 +71,13 @@ def find_row(name: str) -> Row:
     if short not in {**ROWS, **ALGORITHMS} and ":" not in short:
         raise ValueError(f"There is no row {name!r}. {_near(short, {**ROWS, **ALGORITHMS})}")
     if short in ROWS:
-        return Row(name, short, {}, variant)
+        return DiagnoseRow(name, short, {}, variant)
     entry = find_algorithm(player)
     if entry.kind != "algorithm":
         raise ValueError(f"Expect an algorithm, actually a {entry.kind}: {name}")
     algorithm, args = with_own(entry.name)
     find_entry(algorithm, args)
-    return Row(name, algorithm, args, variant)
+    return DiagnoseRow(name, algorithm, args, variant)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Experiment:
         """What is scored."""
         return next(iter(self.settings.values())).measure
 
-    def keys(self, row: Row, seeds: Sequence[int], quick: bool) -> dict[RecordKey, str]:
+    def keys(self, row: DiagnoseRow, seeds: Sequence[int], quick: bool) -> dict[RecordKey, str]:
         """Return the records of a row, and the setting of each."""
         settings = self.quick if quick else self.settings
         return {
