@@ -73,6 +73,12 @@ def find_entry(name: str, args: Mapping[str, Any] | None = None) -> SuiteEntry:
             raise SuiteError(f"Expect no hyperparameters for the row {name}, actually: {dict(args)!r:.80}")  # fmt: skip
         return SuiteEntry(**ROWS[name])
     entry = SuiteEntry(algorithm=name, args=dict(args or {}))
+    try:
+        json.dumps(entry.args, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise SuiteError(f"Expect hyperparameters that JSON can hold, actually: {entry.args!r:.80}") from error  # fmt: skip
+    if "learning_rate" in entry.args:
+        raise SuiteError("Expect the learning rates that `codea1 suite tune` finds, actually a hyperparameter learning_rate")  # fmt: skip
     from codea1_env.agents import make_algorithm
 
     make_algorithm(name, {"learning_rate": 1.0}, "tabular", dict(entry.args))
@@ -195,7 +201,8 @@ def _lost(job: RecordKey | Trial, error: Exception) -> None:
     if isinstance(error, SuiteError | SandboxError):
         raise error
     at = job.experiment if isinstance(job, Trial) else f"{job.task.id}, seed {job.seed}"
-    raise PlayError(f"Expect an algorithm that plays {at}, track {job.track}, actually: {type(error).__name__}: {error}") from error  # fmt: skip
+    told = " ".join(f"{type(error).__name__}: {error}".split())
+    raise PlayError(f"Expect an algorithm that plays {at}, track {job.track}, actually: {told}") from error  # fmt: skip
 
 
 def keys_of(ids: Sequence[str], tracks: Sequence[Track], seeds: Sequence[int]) -> list[RecordKey]:

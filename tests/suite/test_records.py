@@ -292,8 +292,14 @@ def test_every_row_can_be_played() -> None:
         entry = find_entry(name)
         value, _ = play(entry, tasks.shortened(TASK, 512), 1000, "both")
         assert 0 <= value <= 1
-    with pytest.raises(ValueError, match="Expect the algorithm to be one of"):
-        find_entry("gpo")
+    for name, args, message in (
+        ("gpo", {}, "Expect the algorithm to be one of"),
+        ("memory", {"beta": 1}, "no hyperparameters for the row memory"),
+        ("grpo", {"beta": float("nan")}, "that JSON can hold"),
+        ("grpo", {"learning_rate": 1.0}, "`codea1 suite tune` finds"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            find_entry(name, args)
 
 
 def test_an_algorithm_of_a_file_is_in_the_submission(tmp_path: Path) -> None:

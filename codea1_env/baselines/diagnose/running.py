@@ -60,7 +60,7 @@ def run_experiment(
         try:
             run_all(folder / row.folder, row.algorithm, row.args, list(keys), rates=row.rates, processes=processes, check=check, tell=hear)  # fmt: skip
         except PlayError as raised:  # an algorithm of one's own may say anything
-            error = " ".join(str(raised).split())
+            error = str(raised)
         for key in keys:
             if key not in came and is_whole(folder / row.folder, key):
                 came[key] = _read(folder / row.folder, key)
