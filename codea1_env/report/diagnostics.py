@@ -89,7 +89,7 @@ def _setting(row: dict[str, Any], setting: str) -> Cell:
     value, difference = row["means"][setting], row["differences"].get(setting)
     if value is None:
         return Cell("failed" if row["failures"] else "-", float("-inf"))
-    text = f"{float(value):.3f}"
+    text = f"{round(float(value), 3) + 0.0:.3f}"  # no -0.000
     if difference is not None:
         seen = difference["low"] > 0 or difference["high"] < 0
         text += f" ({difference['value']:+.3f}{'*' if seen else ''})"
