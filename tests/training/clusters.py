@@ -9,7 +9,7 @@ import select
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from codea1_env.training.settings import replaced
 os.environ |= {
     "RAY_raylet_start_wait_time_s": "120"
 }  # before Ray is imported: other tests run beside
+_HELPERS = "metrics_agent", "metrics_export", "runtime_env_agent", "dashboard_agent_listen"
 TABLES = TrainConfig(
     max_problems=3, problems_per_step=2, num_generations=2, num_suites=2, eval_samples=1, eval_problems=0, max_steps=2,
     panel_size=0, eval_steps=2, save_steps=1, workers=1,
@@ -53,12 +54,12 @@ def there(cluster: Any, **changes: Any) -> dict[str, Any]:
 
 def ports() -> dict[str, int]:
     """Ports of a node's helpers: Ray gives up one that does not say its own within 15 s, as where other tests run beside."""
-    with socket.socket() as one, socket.socket() as other, socket.socket() as third:
-        for each in (one, other, third):
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in _HELPERS]
+        for each in sockets:
             each.bind(("", 0))
-        numbers = [each.getsockname()[1] for each in (one, other, third)]
-    names = "metrics_agent_port", "runtime_env_agent_port", "dashboard_agent_listen_port"
-    return dict(zip(names, numbers, strict=True))
+        numbers = [each.getsockname()[1] for each in sockets]
+    return {f"{name}_port": number for name, number in zip(_HELPERS, numbers, strict=True)}
 
 
 @contextmanager

@@ -33,6 +33,8 @@ def connect(address: str, processes: int = 0) -> Any:
     if ray.is_initialized():
         return ray
     remedy = 'Start one with `ray start --head`, or say address="local".'
+    if address == "local":
+        remedy = "Ray gives up where its own processes start slowly: try again when the machine is less busy."
     try:
         host, _, port = address.rpartition(":")
         if host and port.isdecimal():  # Ray itself would try for two minutes
