@@ -58,7 +58,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--pairs", type=int, default=10)
-    parser.add_argument("--questions", type=int, default=8)
+    parser.add_argument("--questions", type=int, default=24)
     parser.add_argument("--reaped", type=int, default=100)
     parser.add_argument("--address", default="local", help="Of a cluster with two processors.")
     given = parser.parse_args()
