@@ -37,7 +37,7 @@ from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.rewards import RewardError
 from codea1_env.rollout import AnswerError
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import InfraError, Sandbox
 from codea1_env.support.logs import read_rows
 from codea1_env.support.plugins import exit_of
 from codea1_env.training.config import PlayerError, RunError, TrainConfig
@@ -261,8 +261,8 @@ _LOWER = (
     "instead of all weights."
 )
 _OF_A_STEP = (AnswerError, UpdateError, AlgorithmError)
-_FAILURES = (*_OF_A_STEP, BackendError, RewardError, StateError, SaveError)
-"""Of code of the user's, of a language model or its engine, or of the disk."""
+_FAILURES = (*_OF_A_STEP, BackendError, InfraError, RewardError, StateError, SaveError)
+"""Of code of the user's, of a language model or its engine, of what judges, or of the disk."""
 
 
 def leave_nothing(folder: RunFolder, _: object, error: BaseException | None, *__: object) -> None:
@@ -277,7 +277,7 @@ def leave_nothing(folder: RunFolder, _: object, error: BaseException | None, *__
 
 @contextmanager
 def explained_failures(path: Path) -> Iterator[None]:
-    """Tell where a run can be resumed when code of the user's fails, or a language model or its engine."""
+    """Tell where a run can be resumed when code of the user's fails, a language model or its engine, or what judges."""
     try:
         yield
     except (*_FAILURES, SystemExit, RuntimeError) as error:
