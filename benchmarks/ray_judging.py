@@ -24,14 +24,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from sandbox_speed.jobs import Question, questions
 
-from codea1_env.judging.verdicts import AttackAnswers, Judged
+from codea1_env.judging.verdicts import AttackAnswers
 from codea1_env.problems import load_problems
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.responses import Program
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.machine import this_machine
 from codea1_env.training.ray.cluster import connect
-from codea1_env.training.ray.judging import RayReferee, Rules, judged
+from codea1_env.training.ray.judging import RayReferee, Rules, judged, read
 
 _WORKERS = 2
 _STEP = 256
@@ -118,27 +118,25 @@ def _pair(referees: Sequence[Referee], parts: Sequence[AttackAnswers], turn: int
 
 def _messages(ray: Any, parts: Sequence[AttackAnswers], seconds: float) -> None:
     """Send the questions and answers of a step, without judging, and calculate from it."""
-    answers: list[tuple[list[Judged], Any]] = ray.get(
-        [ray.remote(judged).remote(_rules(), each) for each in parts]
-    )
+    answers: list[bytes] = ray.get([ray.remote(judged).remote(_rules(), each) for each in parts])
     sizes = [len(ray.cloudpickle.dumps(each)) for each in parts]
-    back = [len(ray.cloudpickle.dumps(each)) for each in answers]
-    kept = [ray.put(each) for each in answers]
+    back = [len(each) for each in answers]
 
-    def answer(rules: Rules, asked: AttackAnswers, known: Any) -> Any:
-        return known
+    def answer(rules: Rules, asked: AttackAnswers, size: int) -> bytes:
+        return os.urandom(size)
 
     task = ray.remote(answer).options(scheduling_strategy="SPREAD")
-    ray.get([task.remote(_rules(), *each) for each in zip(parts, kept, strict=True)])
+    ray.get([task.remote(_rules(), *each) for each in zip(parts, back, strict=True)])
     rounds = _STEP // len(parts)
     started, cpu = time.perf_counter(), time.process_time()
     asked = [
         task.remote(_rules(), *each)
         for _ in range(rounds)
-        for each in zip(parts, kept, strict=True)
+        for each in zip(parts, back, strict=True)
     ]
-    for reference in asked:
+    for number, reference in enumerate(asked):
         ray.get(reference)
+        read(answers[number % len(parts)])
     wall, cpu = time.perf_counter() - started, time.process_time() - cpu
     each = 1000 / len(asked)
     print(

@@ -29,7 +29,7 @@ from codea1_env.responses import Program
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import InfraError, Limits, Outcome, Sandbox
 from codea1_env.training.ray import judging
-from codea1_env.training.ray.judging import RayReferee, Rules, judged
+from codea1_env.training.ray.judging import RayReferee, Rules, judged, read
 
 pytestmark = pytest.mark.slow
 INC = Problem("inc", "def inc(n: int) -> int:", "inc", "def inc(n):\n    return n + 1")
@@ -141,7 +141,7 @@ def test_a_worker_that_ends_takes_its_sandbox_along(cluster: Any) -> None:
         sys.path[:] = path
         import processes
 
-        [verdict], _ = judged(rules, rounds)
+        [verdict], _ = read(judged(rules, rounds))
         assert verdict.code_reward == 1.0
         return os.getpid(), processes.descendants(os.getpid())
 
