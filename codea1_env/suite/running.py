@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -28,11 +28,14 @@ from codea1_env.suite.tasks import (
 from codea1_env.support.jobs import FolderKind, Jobs
 from codea1_env.support.logs import write_whole
 from codea1_env.support.plugins import digest_of as digest_of_file
-from codea1_env.support.pool import run_jobs
+from codea1_env.support.pool import DiedError, run_jobs
 
 SUBMISSION = FolderKind("a submission to codea1-suite", "suite.json", 1, ("rates",))
 TUNING = "tuning.json"
 TUNING_SEEDS = (TUNING_SEED,)
+_IN_TURN = 10
+"""Records of one process, at most."""
+_K = TypeVar("_K", bound=Hashable)
 
 ROWS: Mapping[str, Mapping[str, Any]] = {
     "negated-rewards": {"lesson": "negated"},
@@ -64,6 +67,9 @@ class RecordKey(NamedTuple):
     track: Track
     task: SuiteTask
     seed: int
+
+    def __str__(self) -> str:
+        return f"{self.task.id}, seed {self.seed}, track {self.track}"
 
 
 def find_entry(name: str, args: Mapping[str, Any] | None = None) -> SuiteEntry:
@@ -167,7 +173,7 @@ def tune(
         found[trial] = value
         tell(f"{trial.track} {trial.experiment} {RATES[trial.setting]}: {value:.3f}")
 
-    run_jobs(trials, lambda trial: partial(_try, entry, trial), hear, _lost, processes=processes, imports=(__name__,))  # fmt: skip
+    _run({trial: partial(play_trial, entry, trial) for trial in trials}, hear, processes)
     rates: dict[str, dict[str, list[float]]] = {}
     for track, name, _ in trials:
         best = max(range(len(RATES)), key=lambda i: found[Trial(track, name, i)])
@@ -193,16 +199,37 @@ def play_trial(entry: SuiteEntry, trial: Trial) -> float:
     return float(np.mean([play(tried, task, seed, trial.track)[0] for task, seed in own]))
 
 
-def _try(entry: SuiteEntry, trial: Trial, tell: Callable[[float], None]) -> None:
-    tell(play_trial(entry, trial))
+def _run(works: Mapping[_K, Callable[[], float]], hear: Callable[[_K, float], None], processes: int) -> None:  # fmt: skip
+    """Run what has a name, some of it in turn in one process: to start one takes longer than most of it."""
+    names, done = list(works), set[_K]()
+    size = max(1, min(_IN_TURN, len(names) // (2 * processes)))
+
+    def heard(chunk: object, found: tuple[_K, float]) -> None:
+        done.add(found[0])
+        hear(*found)
+
+    def begin(chunk: Sequence[_K]) -> Any:  # less for a second attempt
+        return partial(_in_turn, [(name, works[name]) for name in chunk if name not in done])
+
+    chunks = [tuple(names[start : start + size]) for start in range(0, len(names), size)]
+    run_jobs(chunks, begin, heard, _lost, processes=processes, imports=(__name__,))
 
 
-def _lost(job: RecordKey | Trial, error: Exception) -> None:
-    if isinstance(error, SuiteError | SandboxError):
-        raise error
-    at = job.experiment if isinstance(job, Trial) else f"{job.task.id}, seed {job.seed}"
-    told = " ".join(f"{type(error).__name__}: {error}".split())
-    raise PlayError(f"Expect an algorithm that plays {at}, track {job.track}, actually: {told}") from error  # fmt: skip
+def _in_turn(works: Sequence[tuple[Any, Callable[[], float]]], tell: Callable[[Any], None]) -> None:
+    for name, work in works:
+        try:
+            tell((name, work()))
+        except (SuiteError, SandboxError):
+            raise
+        except Exception as error:
+            told = " ".join(f"{type(error).__name__}: {error}".split())
+            raise PlayError(f"Expect an algorithm that plays {name}, actually: {told}") from error
+
+
+def _lost(chunk: Sequence[object], error: Exception) -> None:
+    if isinstance(error, DiedError):
+        raise PlayError(f"Expect an algorithm that plays {chunk[0]} to {chunk[-1]}, actually its process ended {error}") from error  # fmt: skip
+    raise error
 
 
 def keys_of(ids: Sequence[str], tracks: Sequence[Track], seeds: Sequence[int]) -> list[RecordKey]:
@@ -257,10 +284,8 @@ def run_all(
             left -= 1
             tell(key, value, left)
 
-        def begin(key: RecordKey) -> Any:
-            return partial(_record, wanted[key], key, base, check(key))
-
-        run_jobs(wanted, begin, hear, _lost, processes=processes, imports=(__name__,))
+        works = {key: partial(_record, each, key, base, check(key)) for key, each in wanted.items()}
+        _run(works, hear, processes)
 
 
 def is_whole(base: Path, key: RecordKey) -> bool:
@@ -272,12 +297,10 @@ def is_whole(base: Path, key: RecordKey) -> bool:
         return False
 
 
-def _record(
-    entry: SuiteEntry, key: RecordKey, base: Path, check: bool, tell: Callable[[float], None]
-) -> None:
+def _record(entry: SuiteEntry, key: RecordKey, base: Path, check: bool) -> float:
     # What a killed process left: an algorithm in the middle of an id cannot go on.
     shutil.rmtree(folder_of(base, key.task, key.seed, key.track), ignore_errors=True)
-    tell(play(entry, key.task, key.seed, key.track, base, check)[0])
+    return play(entry, key.task, key.seed, key.track, base, check)[0]
 
 
 def write_tuning(base: Path, content: Mapping[str, Any]) -> None:
