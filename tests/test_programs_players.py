@@ -168,8 +168,9 @@ def test_held_out_measures(sandbox: Sandbox) -> None:
 def test_planted_faults(kind: str, sandbox: Sandbox) -> None:
     """Whoever tests the numbers of the text finds those that stand there."""
     rng = random.Random(3)
-    planter = Planter(BOTH, sandbox)
-    assert planter.left_out == {LARGEST.task_id: "it reads no whole number that may have any value"}
+    words = problem("words", "Print the number of words.", "print(len(input().split()))\n", ("a b\n", "2\n"))  # fmt: skip
+    planter = Planter([*BOTH, words], sandbox)
+    assert planter.left_out == {words.task_id: "it reads no whole number that may have any value"}
     [made] = planter.plant([(DOUBLE, kind)], rng)
     assert made is not None
     suites = [DOUBLE.tests, [f"assert run('{made.value}\\n') == '{2 * made.value}\\n'"]]
@@ -178,6 +179,17 @@ def test_planted_faults(kind: str, sandbox: Sandbox) -> None:
     answer = NumbersTester(None).act([observe(DOUBLE, code=made.code, turn=1)])[0]
     [verdict] = Referee(sandbox).judge([Round(DOUBLE, made.code, [[answer]])])
     assert bool(verdict.failed) == (KINDS[kind].rung == "copy")
+
+
+@pytest.mark.parametrize("kind", ["equal", "table", "minus"])
+def test_faults_of_numbers_that_are_read_in_a_loop(kind: str, sandbox: Sandbox) -> None:
+    planter = Planter([LARGEST], sandbox)
+    [made] = planter.plant([(LARGEST, kind)], random.Random(3))
+    assert made is not None
+    assert "def number(text):" in made.code
+    suites = [LARGEST.tests, [f"assert run('2\\n1 {made.value}\\n') == '{made.value}\\n'"]]
+    [verdict] = Referee(sandbox).judge([Round(LARGEST, made.code, suites)])
+    assert [bool(each.failed) for each in verdict.suites] == [False, True]
 
 
 # Evaluation

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from codea1_env.mutation.planted import KINDS, Place, Planted, place_of, plant
-from codea1_env.mutation.planted_reads import ReadPlace, plant_read, read_places
+from codea1_env.mutation.planted_reads import ReadPlace, plant_read, reading_of
 from codea1_env.problem_sets.problem import call_of
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, Round
@@ -83,14 +84,14 @@ class Planter:
 
     def __init__(self, problems: Sequence[Problem], sandbox: Sandbox) -> None:
         self._referee = Referee(sandbox)
-        self._grounds: dict[str, _Ground | _InputGround] = {}
+        self._grounds: dict[str, Sequence[_Ground | _InputGround]] = {}
         self.left_out: dict[str, str] = {}
         for problem in problems:
-            found: _Ground | _InputGround | str
+            found: Sequence[_Ground | _InputGround] | str
             if problem.kind == "program":
-                found = _ground_of_program(problem, self._referee)
+                found = _grounds_of_program(problem, self._referee)
             else:
-                found = _ground_of(problem, sandbox)
+                found = _grounds_of(problem, sandbox)
             if isinstance(found, str):
                 self.left_out[problem.task_id] = found
             else:
@@ -109,22 +110,22 @@ class Planter:
             left = [i for i, (each, _) in enumerate(asked) if i not in found and self.suits(each)]
             if not left:
                 break
-            drawn = [(i, self._draw(*asked[i], rng)) for i in left]
-            rounds = [self._round(asked[i][0], made) for i, made in drawn]
-            for (i, made), verdict in zip(drawn, self._referee.judge(rounds), strict=True):
+            drawn = [(i, *self._draw(*asked[i], rng)) for i in left]
+            verdicts = self._referee.judge([each for *_, each in drawn])
+            for (i, made, _), verdict in zip(drawn, verdicts, strict=True):
                 if verdict.failed:
                     found[i] = made
         return [found.get(i) for i in range(len(asked))]
 
-    def _draw(self, problem: Problem, kind: str, rng: random.Random) -> Planted:
-        return self._grounds[problem.task_id].draw(problem, kind, rng)
+    def _draw(self, problem: Problem, kind: str, rng: random.Random) -> tuple[Planted, Round]:
+        """Plant a fault, and return it with a round whose only test hits it."""
+        grounds = self._grounds[problem.task_id]
+        ground = rng.choice(grounds) if len(grounds) > 1 else grounds[0]
+        made = ground.draw(problem, kind, rng)
+        return made, _round_of(problem, made.code, ground, made.value)
 
-    def _round(self, problem: Problem, made: Planted) -> Round:
-        """Return a round whose only test hits the fault."""
-        return _round_of(problem, made.code, self._grounds[problem.task_id], made.value)
 
-
-def _ground_of(problem: Problem, sandbox: Sandbox) -> _Ground | str:
+def _grounds_of(problem: Problem, sandbox: Sandbox) -> Sequence[_Ground] | str:
     """Find what faults of a problem are made of, or say why there can be none."""
     known = [case for case in problem.cases if case.expected is not UNKNOWN and not case.kwargs]
     texts = [write(case.expected) for case in known]
@@ -140,7 +141,7 @@ def _ground_of(problem: Problem, sandbox: Sandbox) -> _Ground | str:
     place = Place(*fields)
     for number in range(len(place.parameters)):
         if all(len(case.args) > number and type(case.args[number]) is int for case in known):
-            return _Ground(place, number, known[0], wrong)
+            return [_Ground(place, number, known[0], wrong)]
     return "it takes no whole number"
 
 
@@ -148,26 +149,40 @@ def _round_of(problem: Problem, code: str, ground: _Ground | _InputGround, value
     return Round(problem, code, [[f"assert {ground.call(problem, value)} == None"]])
 
 
+_NUMBER = re.compile("-?[0-9]+")
+_MOST_INPUTS = 3
+_MOST_PLACES = 8
+"""Numbers of a golden input that are tried, and golden inputs."""
 _VALUE = 500
 """One that a fault could be planted on."""
 
 
-def _ground_of_program(problem: Problem, referee: Referee) -> _InputGround | str:
-    """Find a number that a program reads and that may be any of three digits, or say why there is none."""
+def _grounds_of_program(problem: Problem, referee: Referee) -> Sequence[_InputGround] | str:
+    """Find numbers that a program reads and that may be any of three digits, or say why there is none."""
     if not problem.reference.strip() or not problem.cases:
         return "it has no reference, or no golden inputs"
     try:
-        places = referee.sandbox.analyse(read_places, problem.reference)
+        places, parsers = referee.sandbox.analyse(reading_of, problem.reference)
     except AnalysisError as error:
         return f"its reference cannot be read: {error}"
-    for fields in places:
-        place = ReadPlace(*fields)
-        stdin = problem.cases[0].args[0]
+    grounds = []
+    for case in problem.cases[:_MOST_INPUTS]:
+        stdin: str = case.args[0]
         words = [line.split(" ") for line in stdin.split("\n")]
-        if place.row >= len(words) or place.word >= len(words[place.row]):
-            continue
-        ground = _InputGround(place, stdin)
-        [verdict] = referee.judge([_round_of(problem, problem.reference, ground, _VALUE)])
-        if any(test.attacks for test in verdict.suites[0].tests):
-            return ground
-    return "it reads no whole number that may have any value"
+        numbers = [
+            (i, j)
+            for i, line in enumerate(words)
+            for j, word in enumerate(line)
+            if _NUMBER.fullmatch(word)
+        ]
+        found = [ReadPlace(*fields) for fields in places]
+        found = [each for each in found if (each.row, each.word) in numbers]
+        at = numbers[:_MOST_PLACES] if parsers else []
+        found += [ReadPlace("n", 2, "    ", *place, parsers[0]) for place in at]
+        grounds += [_InputGround(place, stdin) for place in found]
+    rounds = [_round_of(problem, problem.reference, each, _VALUE) for each in grounds]
+    verdicts = zip(grounds, referee.judge(rounds), strict=True)
+    able = [each for each, said in verdicts if any(test.attacks for test in said.suites[0].tests)]
+    # A fault beside the number that is read is the plainer one.
+    able = [each for each in able if not each.place.parser] or able
+    return able or "it reads no whole number that may have any value"

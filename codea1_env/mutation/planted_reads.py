@@ -1,6 +1,8 @@
 r"""Planted faults of programs that read standard input: behind a number that is read, a few values of it become others.
 
-`read_places` is pure and runs in the analysis process.
+Where each line that is read does not have its own statement, all numbers go through a function in the place of `int`.
+
+`reading_of` is pure and runs in the analysis process.
 
     >>> [place] = read_places("n = int(input())\nprint(n * 3)\n")
     >>> print(plant_read("n = int(input())\nprint(n * 3)\n", ReadPlace(*place), "equal", random.Random(1)).code)
@@ -36,6 +38,27 @@ class ReadPlace:
     """Line of the input, counted from 0."""
     word: int
     """Place in that line."""
+    parser: str = ""
+    """Name of a function that takes the place of `int`: every number that the program makes of a text meets the fault."""
+
+
+def reading_of(source: str) -> tuple[list[tuple[Any, ...]], list[str]]:
+    """Return what `read_places` and `parsers` return."""
+    return read_places(source), parsers(source)
+
+
+_PARSERS = ("number", "whole_number", "parsed")
+
+
+def parsers(source: str) -> list[str]:
+    """Names for a function in the place of `int`, where a program calls that and does not have the name."""
+    tree = ast.parse(source)
+    has_int = any(_is_int(node) for node in ast.walk(tree)) and source.isascii()
+    return [name for name in _PARSERS if name not in source] if has_int else []
+
+
+def _is_int(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == "int" and isinstance(node.ctx, ast.Load)
 
 
 def read_places(source: str) -> list[tuple[Any, ...]]:
@@ -93,6 +116,21 @@ def plant_read(source: str, place: ReadPlace, kind: str, rng: random.Random) -> 
     if kind == "table":
         added = [f"{name} = {{{value}: {value + change}}}.get({name}, {name})"]
     lines = source.splitlines()
+    if place.parser:
+        found = [node for node in ast.walk(ast.parse(source)) if _is_int(node)]
+        for line, column in sorted(
+            ((each.lineno, each.col_offset) for each in found), reverse=True
+        ):
+            text = lines[line - 1]
+            lines[line - 1] = f"{text[:column]}{place.parser}{text[column + 3 :]}"
+        lines = [
+            f"def {place.parser}(text):",
+            f"    {name} = int(text)",
+            f"    return {name}",
+            "",
+            "",
+            *lines,
+        ]
     added = [place.indent + line for line in added]
     code = "\n".join([*lines[: place.behind], *added, *lines[place.behind :]]) + "\n"
     return Planted(code, kind, value)
