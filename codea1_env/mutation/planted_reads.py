@@ -52,13 +52,15 @@ _PARSERS = ("number", "whole_number", "parsed")
 
 def parsers(source: str) -> list[str]:
     """Names for a function in the place of `int`, where a program calls that and does not have the name."""
-    tree = ast.parse(source)
-    has_int = any(_is_int(node) for node in ast.walk(tree)) and source.isascii()
-    return [name for name in _PARSERS if name not in source] if has_int else []
+    able = source.isascii() and _uses_of_int(source)
+    return [name for name in _PARSERS if name not in source] if able else []
 
 
-def _is_int(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and node.id == "int" and isinstance(node.ctx, ast.Load)
+def _uses_of_int(source: str) -> list[tuple[int, int]]:
+    """Line and column of each `int` that is called, or passed on, from the last to the first."""
+    names = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)]
+    found = [(each.lineno, each.col_offset) for each in names if each.id == "int"]
+    return sorted(found, reverse=True)
 
 
 def read_places(source: str) -> list[tuple[Any, ...]]:
@@ -117,10 +119,7 @@ def plant_read(source: str, place: ReadPlace, kind: str, rng: random.Random) -> 
         added = [f"{name} = {{{value}: {value + change}}}.get({name}, {name})"]
     lines = source.splitlines()
     if place.parser:
-        found = [node for node in ast.walk(ast.parse(source)) if _is_int(node)]
-        for line, column in sorted(
-            ((each.lineno, each.col_offset) for each in found), reverse=True
-        ):
+        for line, column in _uses_of_int(source):
             text = lines[line - 1]
             lines[line - 1] = f"{text[:column]}{place.parser}{text[column + 3 :]}"
         lines = [
