@@ -360,8 +360,9 @@ class _Table:
             closing(self._written(write, len(asked))) as parts,
         ):
             for part, new in parts:
-                for items, more in zip(written, new, strict=True):
-                    items += more
+                written.answers.extend(new.answers)
+                written.programs.extend(new.programs)
+                written.shown.extend(new.shown)
                 attacks += given[part] or self._suites(new.shown)
                 texts = [str(text) for answers in attacks[part] for text in answers]
                 problems = asked[part]
@@ -386,10 +387,10 @@ class _Table:
         parts = _parts(count, self.config.num_generations, self.config.overlap)
         started = time.perf_counter()
         if not (self.config.writes_ahead and len(parts) > 1):
-            whole = write(slice(0, count))
+            answers, programs, shown = write(slice(0, count))
             self.seconds["coder"] += time.perf_counter() - started
             for part in parts:
-                yield part, _Written(*(items[part] for items in whole))
+                yield part, _Written(answers[part], programs[part], shown[part])
             return
         thread = ThreadPoolExecutor(1, "coder")
         try:

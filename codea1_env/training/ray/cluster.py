@@ -8,8 +8,7 @@ import signal
 import socket
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import codea1_env
@@ -32,9 +31,11 @@ def connect(address: str, processes: int = 0) -> Any:
     require("ray._private.worker", "ray").__dict__["print_to_stdstream"] = _noticed
     if ray.is_initialized():
         return ray
-    remedy = 'Start one with `ray start --head`, or say address="local".'
+    own, remedy = None, 'Start one with `ray start --head`, or say address="local".'
     if address == "local":
+        own = len(os.sched_getaffinity(0)) + processes
         remedy = "Ray gives up where its own processes start slowly: try again when the machine is less busy."
+    before = signal.getsignal(signal.SIGTERM)  # for which Ray puts its own answer
     try:
         host, _, port = address.rpartition(":")
         if host and port.isdecimal():  # Ray itself would try for two minutes
@@ -43,19 +44,19 @@ def connect(address: str, processes: int = 0) -> Any:
                 "Something listens there: is it the port of the head (`ray start --head --port`), of the same version of Ray, "
                 "and with the same token (RAY_AUTH_MODE, RAY_AUTH_TOKEN), if it has one?"
             )
-        with warnings.catch_warnings(), _own_signals():
+        with warnings.catch_warnings():
             # of what later versions will do with GPUs
             warnings.simplefilter("ignore", FutureWarning)
-            own = (
-                {"num_cpus": len(os.sched_getaffinity(0)) + processes} if address == "local" else {}
-            )
-            ray.init(address=address, log_to_driver=False, logging_level="ERROR", **own)
+            ray.init(address=address, num_cpus=own, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # Ray raises no narrower one where a node is slow to start
         # Of other versions Ray tells in several lines.
         said = " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
         raise RunError(
             f"Expect a Ray cluster at {address!r}, actually: {said}. {remedy}"
         ) from error
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
     return ray
 
 
@@ -63,45 +64,15 @@ def _noticed(batch: Mapping[str, Any], ignore_prefix: bool) -> None:
     _log.info("Ray: %s", " ".join(batch["lines"]))
 
 
-@contextmanager
-def _own_signals() -> Iterator[None]:
-    """Keep the program's answer to SIGTERM, for which Ray would put its own."""
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, before)
-
-
-def lost_errors(ray: Any) -> tuple[type[Exception], ...]:
-    """Return the classes of what Ray raises where a node or an actor is gone."""
-    errors = ray.exceptions
-    return (
-        errors.ActorDiedError,
-        errors.ActorUnavailableError,
-        errors.GetTimeoutError,
-        errors.NodeDiedError,
-        errors.WorkerCrashedError,
-        errors.ObjectLostError,
-        errors.OutOfMemoryError,
-        errors.RaySystemError,
-        errors.TaskUnschedulableError,
-        errors.ActorUnschedulableError,
-    )
-
-
 def check_versions(ray: Any) -> None:
     """Check that all nodes have this version of the package. Raises a RunError if one has another version, or none."""
     strategies: Any = require("ray.util.scheduling_strategies", "ray")
 
     # Inside, so that it is sent as code: the node may have no such package.
-    def version() -> str | None:
-        try:
-            import codea1_env
-        except ImportError:
-            return None
-        return codea1_env.__version__
+    def version() -> str:
+        from importlib.util import find_spec
+
+        return str(__import__("codea1_env").__version__) if find_spec("codea1_env") else "none"
 
     for node in ray.nodes():
         if not node["Alive"] or not node["Resources"].get("CPU"):
@@ -110,11 +81,10 @@ def check_versions(ray: Any) -> None:
         task = ray.remote(max_retries=0, num_cpus=0, scheduling_strategy=here)(version)
         try:
             found = ray.get(task.remote(), timeout=_ANSWER)
-        except lost_errors(ray):
+        except ray.exceptions.RayError:
             continue  # it has gone meanwhile
         if found != codea1_env.__version__:
-            there = f"has version {found}" if found else "does not have the package"
             raise RunError(
                 f"Expect node {node['NodeManagerAddress']} to have codea1_env {codea1_env.__version__}, as this machine, "
-                f"actually: it {there}. Install the same on both."
+                f"actually: it has version {found}. Install the same on both."
             )

@@ -18,15 +18,11 @@ from codea1_env.training import trainer_arguments
 from codea1_env.training.config import PlayerError, RunError, TrainConfig
 from codea1_env.training.language_models import LocalEngine, Models
 from codea1_env.training.players import seed_of
+from codea1_env.training.ray import role_group
 from codea1_env.training.ray.cluster import check_versions, connect
-from codea1_env.training.ray.files import PIECE, pieces
+from codea1_env.training.ray.files import append, pieces
 from codea1_env.training.ray.judging import RayReferee
-from codea1_env.training.ray.role_group import (
-    LearnerLostError,
-    RoleGroup,
-    device_of,
-    processes_of,
-)
+from codea1_env.training.ray.role_group import LearnerLostError, RoleGroup
 from codea1_env.training.trainer_arguments import Role
 
 
@@ -71,13 +67,9 @@ class RemotePlayer(LanguagePlayer):
 
     def save(self, path: Path) -> None:
         """Write the state, which all processes have in common."""
-        files: list[tuple[str, int]] = self._group.first("save")
-        for name, size in files:
-            target = path / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("wb") as file:
-                for start in range(0, size, PIECE):
-                    file.write(self._group.first("read", name, start, PIECE))
+        self._group.first("save")
+        while (piece := self._group.first("saved")) is not None:
+            append(path, *piece)
         self._group.first("empty")
 
     def load(self, path: Path) -> None:
@@ -112,30 +104,27 @@ class RemoteModels:
 class RayEngine(LocalEngine):
     """Language models compute on the nodes, where programs are judged, too. Tabular players stay in this process.
 
-    Raises:
-        RunError: There is no cluster at the address.
-        MissingExtraError: Ray is not installed.
+    Raises a RunError if there is no cluster at the address, a MissingExtraError without Ray.
     """
 
     def __init__(self, config: TrainConfig) -> None:
         roles = trainer_arguments.roles_of(config)
-        self._ray = connect(config.address, sum(processes_of(config, role) for role in roles))
+        self._ray = connect(config.address, role_group.processes_of(config, roles))
 
     def fit(
         self, config: TrainConfig, problems: int, say: Callable[[str], None], *, resumed: bool
     ) -> tuple[TrainConfig, Models]:
         """Start the processes of the language models, and decide what they compute with where that is left open.
 
-        Raises:
-            RunError: A model cannot be had as configured, or the cluster has not what is asked for.
-            PlayerError: A process was lost, for which memory was short perhaps.
+        Raises a RunError if a model cannot be had as configured, or the cluster has not what is asked for; a PlayerError if a
+        process was lost, for which memory was short perhaps.
         """
         self.elsewhere = roles = trainer_arguments.roles_of(config)
         if roles and not resumed:
             trainer_arguments.check_trainer_fields(config)
             trainer_arguments.check_batches(config, problems, gpu=False)
         check_versions(self._ray)
-        gpu = device_of(self._ray, config, roles, say)
+        gpu = role_group.device_of(self._ray, config, roles, say)
         if not roles:
             return config, RemoteModels([])
         with ExitStack() as stack:

@@ -10,16 +10,26 @@ from pathlib import Path
 
 from codea1_env.support import start
 
-PIECE = 64 << 20
+_PIECE = 64 << 20
 """Bytes that are sent at a time."""
 
 
 def pieces(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Read all files of a folder in pieces, each with the name of its file."""
     for source in sorted(each for each in folder.rglob("*") if each.is_file()):
+        name = source.relative_to(folder).as_posix()
         with source.open("rb") as file:
-            while piece := file.read(PIECE):
-                yield source.relative_to(folder).as_posix(), piece
+            yield name, file.read(_PIECE)
+            while piece := file.read(_PIECE):
+                yield name, piece
+
+
+def append(folder: Path, name: str, data: bytes) -> None:
+    """Write the next piece of a file."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        file.write(data)
 
 
 class Receiver:
@@ -38,11 +48,8 @@ class Receiver:
         return self.received
 
     def append(self, name: str, data: bytes) -> None:
-        """Receive bytes of a file."""
-        path = self.received / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab") as file:
-            file.write(data)
+        """Receive the next piece of a file."""
+        append(self.received, name, data)
 
     @property
     def received(self) -> Path:

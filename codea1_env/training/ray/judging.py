@@ -14,22 +14,15 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from codea1_env.judging.verdicts import NOT_JUDGED, AttackAnswers, Counters, Judged
-from codea1_env.referee import (
-    Referee,
-    RefereeConfig,
-    Round,
-    SuiteVerdict,
-    TestVerdict,
-    Verdict,
-)
+from codea1_env.referee import Referee, RefereeConfig, Round, SuiteVerdict, TestVerdict, Verdict
 from codea1_env.responses import Suite
 from codea1_env.rewards import SuiteOutcome, SuiteRewards
 from codea1_env.sandbox import InfraError, Limits, Outcome, Sandbox, TestResult
-from codea1_env.training.ray.cluster import lost_errors
 
 _RETRIES = 3
 """Times that Ray repeats a task whose process was lost, or whose sandbox failed."""
-_NO_REWARDS = SuiteRewards(None, None, 0.0, 0.0)
+Asked = AttackAnswers | list[Round]
+"""What is asked about one problem."""
 
 
 class Rules(NamedTuple):
@@ -47,12 +40,15 @@ _referee: tuple[Rules, Referee] | None = None
 """The referee of this worker process: it remembers the values of references."""
 
 
-def judged(rules: Rules, asked: AttackAnswers | list[Round]) -> bytes:
+def judged(rules: Rules, asked: Asked) -> bytes:
     """Judge what is asked about one problem, and count what the sandbox did; see `read`. Runs in a worker process of Ray."""
     referee = _referee_here(rules)
     before = replace(referee.counters)
-    parts = isinstance(asked, AttackAnswers)
-    found: list[Any] = referee.judge_parts([asked]) if parts else referee.judge(asked)
+    found: Sequence[Any]
+    if isinstance(asked, AttackAnswers):
+        found = referee.judge_parts([asked])
+    else:
+        found = referee.judge(asked)
     # Half the time of Ray's own way, and small enough to come without its store.
     return zlib.compress(pickle.dumps((found, referee.counters - before)), 1)
 
@@ -105,7 +101,7 @@ class RayReferee(Referee):
         """Judge what testers answered, each problem by itself. See `Referee.judge_parts`."""
         return [item for found in self._all(parts) for item in found]
 
-    def _all(self, asked: Sequence[AttackAnswers | list[Round]]) -> list[list[Any]]:
+    def _all(self, asked: Sequence[Asked]) -> list[list[Any]]:
         """Judge each problem, wherever there is room.
 
         Raises:
@@ -118,10 +114,11 @@ class RayReferee(Referee):
         for each, reference in zip(asked, references, strict=True):
             try:
                 items, done = read(self._ray.get(reference))
-            except (*lost_errors(self._ray), InfraError) as error:
+            except self._ray.exceptions.RayError as error:
+                cause = getattr(error, "cause", None)  # what a referee raised
+                if cause is not None and not isinstance(cause, InfraError):
+                    raise cause from None
                 items, done, lost, why = *_unjudged(each), lost + 1, error
-            except self._ray.exceptions.RayTaskError as error:
-                raise error.cause from None
             found.append(items)
             self._count(done)
         if lost and lost == len(asked):
@@ -132,26 +129,24 @@ class RayReferee(Referee):
         return found
 
 
-def _unjudged(asked: AttackAnswers | list[Round]) -> tuple[list[Any], Counters]:
+def _unjudged(asked: Asked) -> tuple[list[Any], Counters]:
     """Return verdicts that pay nobody, and change nothing in the Mistake Book."""
-    if not isinstance(asked, AttackAnswers):
-        verdicts = [_no_verdict(each.problem.task_id, each.suites) for each in asked]
-        tests = sum(len(suite.tests) for verdict in verdicts for suite in verdict.suites)
-        return verdicts, Counters(unjudged=tests)
-    share = len(asked.attacks) // max(1, len(asked.programs))
-    suites = [Suite(())] * share
-    verdict = _no_verdict(asked.problem.task_id, suites)
-    return [(suites, verdict) for _ in asked.programs], Counters(unjudged=len(asked.attacks))
+    if isinstance(asked, AttackAnswers):
+        suites = [Suite(())] * (len(asked.attacks) // max(1, len(asked.programs)))
+        verdict = _no_verdict(Round(asked.problem, "", suites))
+        return [(suites, verdict) for _ in asked.programs], Counters(unjudged=len(asked.attacks))
+    verdicts = [_no_verdict(each) for each in asked]
+    return verdicts, Counters(
+        unjudged=sum(len(suite.tests) for v in verdicts for suite in v.suites)
+    )
 
 
-def _no_verdict(task_id: str, suites: Sequence[Suite | Sequence[str]]) -> Verdict:
+def _no_verdict(asked: Round) -> Verdict:
     load = TestResult(Outcome.INFRA_ERROR, "the cluster lost each process that judged it")
-    found = []
-    for suite in suites:
+    outcome, rewards = SuiteOutcome(False, (), 0, 0, 0), SuiteRewards(None, None, 0.0, 0.0)
+    suites = []
+    for suite in asked.suites:
         texts = [test.text for test in suite.tests] if isinstance(suite, Suite) else suite
         tests = [TestVerdict(text, "not made", NOT_JUDGED, Outcome.UNJUDGED) for text in texts]
-        outcome = SuiteOutcome(
-            code_executes=False, failed=(), invalid=0, history_passed=0, history_total=0
-        )
-        found.append(SuiteVerdict(tuple(tests), outcome, _NO_REWARDS))
-    return Verdict(task_id, False, load, None, tuple(found), ())
+        suites.append(SuiteVerdict(tuple(tests), outcome, rewards))
+    return Verdict(asked.problem.task_id, False, load, None, tuple(suites), ())

@@ -14,7 +14,7 @@ from codea1_env.spaces import Observation
 from codea1_env.support.extras import require
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.language_models import LanguageModels, computing_of, decided_computing
-from codea1_env.training.ray.files import Receiver
+from codea1_env.training.ray.files import Receiver, pieces
 from codea1_env.training.ray.writer_actor import Writers
 from codea1_env.training.trainer_arguments import Role, making
 
@@ -86,18 +86,14 @@ class LearnerActor(Receiver):
 
     # Checkpoints lie where the loop is, which may share no folder with this machine.
 
-    def save(self) -> list[tuple[str, int]]:
-        """Write the player's state here; returns the names of its files, and their sizes."""
-        folder = self.empty()
-        self._player.save(folder)
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
-        return [(path.relative_to(folder).as_posix(), path.stat().st_size) for path in files]
+    def save(self) -> None:
+        """Write the player's state here."""
+        self._player.save(self.empty())
+        self._saved = pieces(self.received)
 
-    def read(self, name: str, start: int, number: int) -> bytes:
-        """Return bytes of a file that `save` wrote."""
-        with (self.received / name).open("rb") as file:
-            file.seek(start)
-            return file.read(number)
+    def saved(self) -> tuple[str, bytes] | None:
+        """Return the next piece of what `save` wrote, with its file's name; None behind the last."""
+        return next(self._saved, None)
 
     def load(self) -> None:
         """Restore the state whose files were received."""

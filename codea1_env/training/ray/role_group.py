@@ -11,7 +11,6 @@ from typing import Any
 from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.support.extras import require
 from codea1_env.training.config import RunError, TrainConfig
-from codea1_env.training.ray.cluster import lost_errors
 from codea1_env.training.ray.learner_actor import LearnerActor
 from codea1_env.training.ray.writer_actor import WriterActor
 from codea1_env.training.trainer_arguments import Role
@@ -138,7 +137,7 @@ class RoleGroup:
         errors: Any = require("ray.exceptions", "ray")
         if isinstance(error, errors.RayTaskError):
             error = error.cause
-        if isinstance(error, lost_errors(self._ray)):
+        if isinstance(error, errors.RayError):
             return LearnerLostError(
                 f"A process of the {self.role} was lost ({type(error).__name__}): it was killed, its node is gone, or memory "
                 "ran out there."
@@ -161,10 +160,9 @@ class RoleGroup:
             groups.remove_placement_group(self._placement)
 
 
-def processes_of(config: TrainConfig, role: Role) -> int:
-    """Return the number of processes of a role."""
-    learn, write = config.devices_of(role)
-    return max(learn, 1) + write
+def processes_of(config: TrainConfig, roles: Sequence[Role]) -> int:
+    """Return the number of processes of these roles."""
+    return sum(max(learn, 1) + write for learn, write in map(config.devices_of, roles))
 
 
 def device_of(
@@ -175,7 +173,7 @@ def device_of(
     Raises a RunError if the cluster has not enough free.
     """
     divided = {role: config.devices_of(role) for role in roles}
-    processes = sum(processes_of(config, role) for role in roles) + 1
+    processes = processes_of(config, roles) + 1
     there, free = ray.cluster_resources(), _free_soon(ray, processes)
     gpu = bool(there.get("GPU", 0))
     each = [f"{role}: {learn} learn, {write} write" for role, (learn, write) in divided.items()]

@@ -21,7 +21,6 @@ from codea1_env.agents.models import load_tokenizer, resolve
 from codea1_env.support.extras import require
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.language_models import LanguageModels
-from codea1_env.training.ray.cluster import lost_errors
 from codea1_env.training.ray.files import Receiver, pieces
 from codea1_env.training.trainer_arguments import Role
 
@@ -125,7 +124,7 @@ class Writers:
             return list(self._ray.get(list(asked)))
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause from None
-        except lost_errors(self._ray) as error:
+        except self._ray.exceptions.RayError as error:
             raise BackendError(
                 f"A process that writes was lost ({type(error).__name__}): it was killed, its node is gone, or memory ran "
                 "out there."
