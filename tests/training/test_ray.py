@@ -108,7 +108,7 @@ def test_a_killed_run_goes_on_in_one_process(
     assert contents(folder) == contents(tmp_path / "here")
 
 
-def test_two_processes_learn_what_one_learns_until_one_is_lost(
+def test_two_processes_learn_what_one_learns_until_one_is_lost_and_one_goes_on(
     cluster: Any,
     models: TrainConfig,
     sandbox: Sandbox,
@@ -138,6 +138,9 @@ def test_two_processes_learn_what_one_learns_until_one_is_lost(
         for name, value in expected[step].items():
             close = value and pytest.approx(value, rel=1e-5, abs=1e-5)
             assert found[step][name] == close, (step, name)
+    monkeypatch.undo()
+    run(folder, config, sandbox, resume=True, max_steps=3)
+    assert [row["step"] for row in read_rows(folder / METRICS)] == [0, 1, 2, 3]
 
 
 def test_what_learns_need_not_write(
