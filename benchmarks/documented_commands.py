@@ -33,7 +33,7 @@ PROGRAM = r"(?:codea1|make|python|pip|vllm|evalplus\.evaluate) "
 LEFT_OUT = {
     r"pip (un)?install": "changes this environment; tests/test_packaging.py installs the wheel",
     r"--engine ray": "needs Ray: tests/training/test_ray.py makes a cluster",
-    r"8gpu|vllm serve": "needs GPUs",
+    r"\dgpu|coder-7b|vllm serve": "needs GPUs",
     r"--problems (humaneval\+|mbpp\+|livecodebench|ult --agent smol)|ULT_Lite|Qwen/": "needs the hub",
     r"\.jsonl\.gz|evalplus\.evaluate": "needs files of public sets",
     r"serve env": "serves until Ctrl-C: tests/integrations",

@@ -103,8 +103,13 @@ class LanguageModels:
 
     # ---- Players. All of these raise a RunError if the model, the trainer or the engine cannot be had as configured.
 
-    def player(self, role: Role, seed: int, engine: Backend | None = None) -> Learner:
-        """Make the player of a role; `engine` answers for it instead of the one of the configuration."""
+    def player(
+        self, role: Role, seed: int, engine: Backend | None = None, *, sharded: bool = False
+    ) -> Learner:
+        """Make the player of a role; `engine` answers for it instead of the one of the configuration.
+
+        If it is `sharded`, each of the processes that learn together has a part of the model (FSDP), and all must save it.
+        """
         self._find_all(role, engine)
         with making(role):
             if self._config.player(role).freeze:
@@ -113,6 +118,8 @@ class LanguageModels:
                 dtype = self._computing.dtype
                 formats = {"bf16": dtype == "bfloat16", "fp16": dtype == "float16"}
                 taught = self._arguments.of(role, formats)
+                if sharded:
+                    taught["fields"]["fsdp"] = True
                 if self._spare_memory:
                     taught["fields"]["gradient_checkpointing"] = True
                 player = GRPOLearner(**taught, **self._common(role, seed, engine))

@@ -143,12 +143,18 @@ def test_two_processes_learn_what_one_learns_until_one_is_lost_and_one_goes_on(
     assert [row["step"] for row in read_rows(folder / METRICS)] == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize(("lora_rank", "devices"), [(2, 2), (0, 3)])
 def test_what_learns_need_not_write(
-    cluster: Any, models: TrainConfig, sandbox: Sandbox, tmp_path: Path
+    lora_rank: int,
+    devices: int,
+    cluster: Any,
+    models: TrainConfig,
+    sandbox: Sandbox,
+    tmp_path: Path,
 ) -> None:
-    config = replaced(models, {"coder": PlayerConfig("reference")})
+    config = replaced(models, {"coder": PlayerConfig("reference"), "lora_rank": lora_rank})
     run(tmp_path / "here", config, sandbox)
-    divided = {"tester.devices": 2, "tester.writers": 1}
+    divided = {"tester.devices": devices, "tester.writers": 1}
     run(tmp_path / "there", config, sandbox, **there(cluster), **divided)
     found, expected = (list(read_rows(tmp_path / each / METRICS)) for each in ("there", "here"))
     for now, before in zip(found, expected, strict=True):
@@ -156,7 +162,9 @@ def test_what_learns_need_not_write(
             assert now[name] == (value and pytest.approx(value, rel=1e-4, abs=1e-4)), name
     # With its probabilities a writer also tells how far it is off.
     assert found[-1]["tester/sampling/sampling_logp_difference/max"] < 1e-4
-    assert expected[0]["held_out/kill_rate"] is not None
+    # What several processes save, one goes on from.
+    run(tmp_path / "there", config, sandbox, resume=True, max_steps=3)
+    assert [row["step"] for row in read_rows(tmp_path / "there" / METRICS)] == [0, 1, 2, 3]
 
 
 def test_one_model_in_both_roles_learns_what_it_learns_here_until_it_is_interrupted(

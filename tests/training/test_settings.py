@@ -144,7 +144,7 @@ def test_every_configuration_is_written_and_read_back(changes: dict[str, Any]) -
 def test_blocks_survive_over_any_others(coder: PlayerConfig, tester: TesterConfig) -> None:
     """None, too, where it is put back over something else."""
     try:
-        config = TrainConfig(coder=coder, tester=tester)
+        config = TrainConfig(coder=coder, tester=tester, engine="ray")  # which knows all of them
     except ValueError:
         reject()
     others = TrainConfig(

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from codea1_env.agents.llm.completions import rank
 from codea1_env.agents.llm.trainer_drive import TrainerDrive
 from codea1_env.agents.llm.trl_internals import counters_of, restore_counters
 from codea1_env.agents.models import public_name
@@ -57,8 +58,12 @@ def save_weights(model: Any, tokenizer: Any, folder: Path) -> Path:
         write_json(target / "adapter_config.json", config, _plain)
         return target
     target = folder / "model"
+    sharded = any(map(is_shard, model.parameters()))
+    gathered = _on_cpu(model.state_dict()) if sharded else None
+    if sharded and rank() > 0:  # the first process has all
+        return target
     with _as_os_error(target):
-        model.save_pretrained(target)
+        model.save_pretrained(target, state_dict=gathered)
     tokenizer.save_pretrained(target)
     return target
 
@@ -89,6 +94,8 @@ def load_weights(model: Any, folder: Path) -> None:
             set_peft_model_state_dict(model, weights)
         else:
             weights = load_file(folder / "model" / "model.safetensors")
+            own = model.state_dict()
+            weights = {name: _divided(value, own.get(name)) for name, value in weights.items()}
             model.load_state_dict(weights, strict=False)  # tied weights are there once
     except (OSError, RuntimeError, KeyError, SafetensorError) as error:
         raise ValueError(f"Expect weights of this model in {folder}, actually: {error}") from error
@@ -148,10 +155,11 @@ def load_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
         {**now, **{k: saved[k] for k in _OF_SCHEDULE if k in saved}, "params": saved["params"]}
         for now, saved in zip(trainer.optimizer.param_groups, state["param_groups"], strict=True)
     ]
+    parameters = [each for group in trainer.optimizer.param_groups for each in group["params"]]
     values: dict[int, dict[str, Any]] = {}
     for key, value in {**tensors, **state["numbers"]}.items():
         index, name = key.split(".", 1)
-        values.setdefault(int(index), {})[name] = value
+        values.setdefault(int(index), {})[name] = _divided(value, parameters[int(index)])
     trainer.optimizer.load_state_dict({"state": values, "param_groups": groups})
     trainer.lr_scheduler.load_state_dict(state["schedule"])
     for name, value in state["counters"].items():
@@ -161,8 +169,34 @@ def load_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
     drive.updates = state["updates"]
 
 
+def is_shard(tensor: Any) -> bool:
+    """Whether a process has only a part of a tensor (FSDP)."""
+    from torch.distributed.tensor import DTensor
+
+    return isinstance(tensor, DTensor)
+
+
 def _on_cpu(tensors: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    """Copy tensors; of those that are divided among processes, which all must call this, the first gets all."""
+    found = {}
+    for name, tensor in tensors.items():
+        shard = is_shard(tensor)
+        whole = tensor.full_tensor() if shard else tensor
+        if not shard or rank() == 0:
+            found[name] = whole.detach().cpu().contiguous()
+    return found
+
+
+def _divided(value: Any, like: Any) -> Any:
+    """Divide a tensor as another one is, if that is, and has its shape."""
+    if not is_shard(like) or getattr(value, "shape", None) != like.shape:
+        return value
+    from torch.distributed.tensor import distribute_tensor
+
+    # Every process has read the whole.
+    return distribute_tensor(
+        value.to(like.device), like.device_mesh, like.placements, src_data_rank=None
+    )
 
 
 def _plain(value: Any) -> Any:

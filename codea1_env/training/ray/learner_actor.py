@@ -9,7 +9,7 @@ from typing import Any
 
 from codea1_env.agents import Experience
 from codea1_env.agents.llm.agent import Usage
-from codea1_env.agents.llm.completions import Backend, Message, SharedBackend, world_size
+from codea1_env.agents.llm.completions import Backend, SharedBackend, rank, world_size
 from codea1_env.spaces import Observation
 from codea1_env.support.extras import require
 from codea1_env.training.config import TrainConfig
@@ -59,26 +59,20 @@ class LearnerActor(Receiver):
             with making(role):
                 engine = Writers(*writers, config.model_of(role))
             engine = SharedBackend(engine, alone=True) if world_size() > 1 else engine
+        # A whole model is large, with its gradient and its optimizer. Nobody can write with a part of one.
+        self._sharded = engine is not None and world_size() > 1 and config.lora_rank == 0
         self._models = LanguageModels(config, problems, roles=(role,))
-        self._player = self._models.player(role, seed, engine)
+        self._player = self._models.player(role, seed, engine, sharded=self._sharded)
 
     def act(self, observations: Sequence[Observation]) -> tuple[list[str], Usage]:
         """Answer each observation, and say what it took."""
         answers = self._player.act(observations)
         return answers, self._player.take_usage()
 
-    def chat(self, observation: Observation) -> list[Message]:
-        """Return the chat that the model is shown for an observation."""
-        chat: list[Message] = self._player.agent.chat(observation)
-        return chat
-
-    def calls(self) -> int:
-        """Return how many batches were drawn."""
-        return int(self._player.agent.calls)
-
-    def draw_from(self, calls: int) -> None:
-        """Draw the next batch as if so many had been drawn."""
-        self._player.agent.draw_from(calls)
+    def agent(self, name: str, *given: Any) -> Any:
+        """Return an attribute of the player's agent, or what comes of a method."""
+        found = getattr(self._player.agent, name)
+        return found(*given) if callable(found) else found
 
     def learn(self, experience: Sequence[Experience]) -> dict[str, float]:
         """Learn from the answers of one step."""
@@ -87,8 +81,10 @@ class LearnerActor(Receiver):
     # Checkpoints lie where the loop is, which may share no folder with this machine.
 
     def save(self) -> None:
-        """Write the player's state here."""
-        self._player.save(self.empty())
+        """Write the player's state here: the first process does, and of a sharded model all together."""
+        folder = self.empty()
+        if self._sharded or rank() == 0:
+            self._player.save(folder)
         self._saved = pieces(self.received)
 
     def saved(self) -> tuple[str, bytes] | None:
