@@ -206,8 +206,8 @@ def _idle(rng: random.Random) -> list[str]:
 
 def _of_argument(code: str) -> list[str]:
     """Numbers on lines that name the argument of the first function, behind its head."""
-    head, *rest = code.splitlines()
-    name = head.partition("(")[2].partition(":")[0]
+    head, *rest = code.splitlines() or [""]
+    name = head.partition("(")[2].partition(":")[0] or "-"
     lines = [line for line in rest if re.search(rf"\b{name}\b", line)]
     return re.findall(r"\b\d{3,}\b", "\n".join(lines))
 
