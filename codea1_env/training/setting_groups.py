@@ -229,7 +229,7 @@ class EngineSettings:
     """Folder of the run; None for a new one in runs/, named after the time."""
     engine: Literal["local", "ray"] = "local"
     """Where language models compute and programs are judged: in this process and on this machine, or on the nodes of a Ray cluster.
-    Has no influence on the results."""
+    Has no influence on the results, but that with overlap two language models draw other answers."""
     address: str = "local"
     """Ray: "local" for a cluster of this run on this machine, "auto" for one that this machine belongs to, or HOST:PORT."""
 
