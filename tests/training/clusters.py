@@ -93,13 +93,13 @@ def workers_of(node: Any) -> set[int]:
     return found
 
 
-def learners(cluster: Any) -> list[int]:
-    """Ids of the processes of language models. Other tests may have a cluster on this machine, too."""
+def learners(cluster: Any, kind: str = "(Learner|Writer)Actor") -> list[int]:
+    """Ids of the processes of language models, or of those that learn or write alone. Other tests may have a cluster on this machine, too."""
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):  # it has ended meanwhile
             line = Path("/proc", entry, "cmdline").read_text()
-            if not (line.startswith("ray::") and re.search("(Learner|Writer)Actor", line)):
+            if not (line.startswith("ray::") and re.search(kind, line)):
                 continue
             stat = Path("/proc", entry, "stat").read_bytes()
             parent = stat.rpartition(b")")[2].split()[1].decode()

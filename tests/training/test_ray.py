@@ -167,6 +167,27 @@ def test_what_learns_need_not_write(
     assert [row["step"] for row in read_rows(tmp_path / "there" / METRICS)] == [0, 1, 2, 3]
 
 
+def test_a_lost_writer_costs_nothing_that_was_learned(
+    cluster: Any,
+    models: TrainConfig,
+    sandbox: Sandbox,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = replaced(models, {"coder": PlayerConfig("reference"), "save_steps": 1000})
+
+    def lose_it() -> None:
+        [writer] = learners(cluster, "WriterActor")
+        os.kill(writer, signal.SIGKILL)
+
+    at_step(2, lose_it, monkeypatch)
+    divided = {"tester.devices": 2, "tester.writers": 1, "max_steps": 1000, "eval_steps": 1000}
+    with pytest.raises(PlayerError, match=r"A process that writes was lost.* saved after step 1"):
+        run(tmp_path, config, sandbox, **there(cluster), **divided)
+    assert step_of(checkpoints(tmp_path)[-1]) == 1
+    assert all_end(cluster)
+
+
 def test_one_model_in_both_roles_learns_what_it_learns_here_until_it_is_interrupted(
     cluster: Any,
     models: TrainConfig,
