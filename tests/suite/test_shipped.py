@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -57,6 +59,15 @@ def test_every_experiment_has_an_id_that_separates_and_an_expectation() -> None:
     for name in expected:
         parts = {task.part for task in known if task.experiment == name and task.separates}
         assert parts == {"score", "held-out"}
+
+
+def test_grpo_through_an_environment_scores_as_in_our_loop() -> None:
+    script = Path(__file__).parents[2] / "benchmarks" / "suite_agreement.py"
+    words = [sys.executable, str(script), "cycling/0", "--seeds", "2"]
+    table = subprocess.run(words, capture_output=True, text=True, check=True, timeout=280).stdout
+    one, two, less = (float(cell.split()[0]) for cell in table.splitlines()[-1].split("|")[2:5])
+    assert min(one, two) > 0.7
+    assert abs(less) < 0.06
 
 
 @pytest.mark.parametrize("name", ["grpo", "negated-rewards", "ppo", "memory"])
