@@ -214,7 +214,7 @@ def test_wrong_answers_are_listed_and_shown_first(tmp_path: Path) -> None:
     [
         ("nothing.txt", "", "none of config.toml"),
         ("config.toml", "version = 2\nno_such_setting = 1\n", "unknown key 'no_such_setting'"),
-        ("config.toml", "learning_rate = 1\n", "of version 1, actually: None"),
+        ("config.toml", "learning_rate = 1\n", "of version 2, actually: None"),
         ("bench.json", '{"version": 2}', "a benchmark of version 3, actually .* has version 2"),
     ],
 )
