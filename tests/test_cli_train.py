@@ -318,6 +318,7 @@ def test_the_tokens_of_a_step_are_those_of_its_answers() -> None:
             "problems_per_step": 3,
             "num_generations": 4,
             "num_suites": 2,
+            "sparring": 0.0,
             "coder.sampling.max_completion_length": 100,
             "tester.sampling.max_completion_length": 10,
         },
@@ -326,6 +327,8 @@ def test_the_tokens_of_a_step_are_those_of_its_answers() -> None:
     assert tokens_of_step(config) == (12 * 100 + 24 * 10, 12 * 100 + 6 * 10)
     frozen = replaced(config, {"coder.freeze": True})
     assert tokens_of_step(frozen) == (12 * 100 + 24 * 10, 6 * 10)
+    spars = replaced(config, {"sparring": 0.5})  # three groups more
+    assert tokens_of_step(spars) == (12 * 100 + 30 * 10, 12 * 100 + 12 * 10)
 
 
 @pytest.mark.parametrize(
@@ -344,7 +347,8 @@ def test_what_this_machine_or_the_model_cannot_do(options, message, capsys) -> N
 
 
 def test_a_batch_must_divide_the_answers_of_a_step() -> None:
-    preset = base_settings(SourcesAndFolder(preset="smollm2-cpu"))  # two groups of four
+    preset = base_settings(SourcesAndFolder(preset="smollm2-cpu"))
+    preset = replaced(preset, {"problems_per_step": 2})  # two groups of four
     for size, taken in ((4, True), (8, True), (5, False), (16, False)):
         config = replaced(preset, {"coder.trainer": {"per_device_train_batch_size": size}})
         with nullcontext() if taken else pytest.raises(RunError, match="to divide the 8 answers"):
