@@ -218,7 +218,8 @@ def _actions(path: Path, task: SuiteTask, settings: Mapping[str, Any]) -> tuple[
     count = sum(len(each[0]) for each in parts)
     if not end or count != task.episodes:
         raise SuiteError(
-            f"Expect a whole record of {task.episodes} episodes, actually {path} has {count}. Play the id to its end."
+            f"Expect a whole record of {task.episodes} episodes, which a last line closes, actually {path} has {count} and "
+            f"{'its' if end else 'no'} last line. Play the id to its end, or delete the folder and play it again."
         )
     resets = end.get("resets")
     if not isinstance(resets, int) or resets < count:
