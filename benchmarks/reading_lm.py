@@ -134,7 +134,8 @@ def main() -> None:
                 black_box=black_box,
                 seed=seed,
             )
-            run(config, console)
+            if not run(config, console):
+                return
             measure(config, given.panel_size, console)
     console.print(table(given.output_dir, given.seeds))
 
@@ -144,14 +145,15 @@ def folder_of(root: Path, way: str, seed: int) -> Path:
     return root / f"{way.replace(' ', '_')}_{seed}"
 
 
-def run(config: TrainConfig, console: Console) -> None:
-    """Train, or go on; a run that is finished is left as it is."""
+def run(config: TrainConfig, console: Console) -> bool:
+    """Train, or go on; a run that is finished is left as it is. Returns whether it is finished."""
     folder = config.output_dir
     assert folder is not None
     begun = (folder / "config.toml").exists()
     done = [json.loads(line)["step"] for line in (folder / "metrics.jsonl").open()] if begun else []
-    if config.max_steps not in done:
-        train(config, resume=begun, console=console)
+    if config.max_steps in done:
+        return True
+    return train(config, resume=begun, console=console).step == config.max_steps
 
 
 def measure(config: TrainConfig, size: int, console: Console) -> None:
@@ -208,7 +210,7 @@ def _of_argument(code: str) -> list[str]:
     """Numbers on lines that name the argument of the first function, behind its head."""
     head, *rest = code.splitlines() or [""]
     name = head.partition("(")[2].partition(":")[0] or "-"
-    lines = [line for line in rest if re.search(rf"\b{name}\b", line)]
+    lines = [line for line in rest if re.search(rf"\b{re.escape(name)}\b", line)]
     return re.findall(r"\b\d{3,}\b", "\n".join(lines))
 
 

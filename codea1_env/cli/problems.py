@@ -98,7 +98,7 @@ def validate(arguments: Sequence[str]) -> int:
     ):
 
         def told(done: int, of: int) -> None:
-            if shown.total != of:
+            if not shown.what:
                 shown.begin("problems", of)
             shown.tell(done)
 

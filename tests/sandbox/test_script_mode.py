@@ -24,6 +24,16 @@ QUICK = Limits(call_cpu_time=0.3, call_wall_time=0.6, output=20_000)
         ("import sys\nprint(1)\nprint('noise', file=sys.stderr)", "", "1\n"),
         ("import atexit\natexit.register(print, 'last')\nprint('first')", "", "first\nlast\n"),
         ("import threading\nthreading.Thread(target=print, args=('late',)).start()", "", "late\n"),
+        (
+            "from threading import Timer\nTimer(0.01, lambda: Timer(0.01, print, ('last',)).start()).start()",
+            "",
+            "last\n",
+        ),
+        (
+            "from concurrent.futures import ThreadPoolExecutor\nprint(*ThreadPoolExecutor().map(int, '12'))",
+            "",
+            "1 2\n",
+        ),
         ("import os\nprint(1, flush=True)\nos._exit(0)\nprint(2)", "", "1\n"),
         ("import sys\nprint(1)\nsys.stdout.close()", "", "1\n"),
         ("import sys\nwith sys.stdout as out:\n    out.write('1')", "", "1"),

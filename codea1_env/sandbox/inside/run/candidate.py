@@ -88,9 +88,8 @@ def _connect() -> IO[Any]:
 
 def _finish(output: IO[Any], names: dict[str, Any]) -> None:
     """Do what the interpreter does at the end of a program: waits for threads, runs exit functions, flushes, drops its values."""
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
+    # Ends pools that the program left open, and waits for threads, also for those that threads start.
+    threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     current = getattr(sys, "stdout", None)
     try:
