@@ -293,6 +293,8 @@ def golden(*inputs: str) -> tuple[Case, ...]:
         (["PUSH 3\nPUSH 1\nPOP\nPOP\nPUSH 2\n", "POP\n"], ["POP\nPOP", "PUSH 4\nPUSH 5\nPOP"], ["PUSH 1 2 POP x 3", "3"]),
         (["a 1 b\n", "c\n", "1 d\n", "e 5\n", "f 1 g 2\n"], ["9 x 9 x 9 x", "x"], ["3", "1 2"]),
         (["\n", "a\n\nb\n"], ["a\n\nb"], ["1\n"]),
+        (["ab\n", "xyz\n"], ["q~\r\n"], ["\u00e9", "a\ufeff", "a\u200bb", "a\x08", "a\x1ab"]),
+        (["\u00e9\n"], ["\u00fc", "a"], ["\u00fc\n\u00fc"]),
     ],
 )  # fmt: skip
 def test_formats(shown: list[str], inside: list[str], outside: list[str]) -> None:

@@ -2,7 +2,8 @@ r"""What programs read: one form of each input, and the format that golden input
 
 Runs inside `Sandbox.analyse`. A line of a format is what its words are: whole numbers, numbers, others. An input has the
 format if each of its lines follows one that golden inputs show before such a line. Numbers of lines, and of words of a
-line, count where all golden inputs have the same and no whole number before it announces it.
+line, count where all golden inputs have the same and no whole number before it announces it. Only where a golden input has
+characters other than printable ASCII, an input may.
 
     >>> shown = ["3\n1 2 3\n", "1\n7\n"]
     >>> [deviation(each, format_of(shown)) for each in ("2\n5 6\n", "2\n5 x\n", "2\n")]
@@ -25,6 +26,8 @@ _MANY = 3
 """Shapes of lines with words, above which a line is a text in which anything may stand."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_UNUSUAL = re.compile(r"[^ -~\t\r\n]")
+"""Characters that a program which reads bytes may not expect where no golden input has any."""
 _NAMES = {"i": "whole numbers", "d": "numbers", "w": "words", "": "empty", "$": "the end"}
 _PARAMETERS = ("stdin", "input", "text")
 
@@ -148,6 +151,7 @@ def format_of(inputs: Sequence[str]) -> dict[str, Any] | None:
         "blanks": any(normal(text) != canonical(text).removesuffix("\n") for text in inputs),
         "plain": all(plain(text) == normal(text) for text in inputs),
         "is_text": len(texts) > _MANY,
+        "ascii": not any(map(_UNUSUAL.search, inputs)),
         "lines": fewest if fixed else None,
         "words": [
             None if count is None or _announced(lines, _word_announces(place)) else count
@@ -159,6 +163,8 @@ def format_of(inputs: Sequence[str]) -> dict[str, Any] | None:
 
 def deviation(text: str, known: dict[str, Any]) -> str:
     """Why an input has not a known format; "" if it has."""
+    if known["ascii"] and (found := _UNUSUAL.search(text)):
+        return f"it has U+{ord(found[0]):04X}, the golden inputs only printable ASCII"
     lines = _lines(text)
     count = known["lines"]
     if count is not None and len(lines) != count:

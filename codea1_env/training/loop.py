@@ -81,7 +81,11 @@ def _result(run: Run, console: Console) -> TrainResult:
     rows = list(read_rows(path / run_folder.METRICS))
     start, end = summary.start_and_end(rows)
     done = step >= config.max_steps
-    result = TrainResult(path, step, done or run.time_is_over, start, end)
+    measured = {
+        **summary.measured_problems("held_out", read_rows(path / run_folder.HELD_OUT)),
+        **summary.measured_problems("unseen", read_rows(path / run_folder.UNSEEN)),
+    }
+    result = TrainResult(path, step, done or run.time_is_over, start, end, measured)
     if (panel := panel_table(list(read_rows(path / run_folder.PANEL)))) is not None:
         console.print(panel)
     console.print(summary.summary_table(result))

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from rich.table import Table
 
 from codea1_env.agents.llm.agent import Usage
+from codea1_env.rendering.display import counted
 from codea1_env.training.metrics import Row, mean
 
 _MIB = 1 << 20
@@ -33,6 +34,8 @@ class TrainResult:
     """Rewards of the first tenth of the steps; measurements before the first step."""
     end: Row
     """Rewards of the last tenth of the steps; the last measurements."""
+    problems: Mapping[str, int]
+    """Measurement -> problems that it is a mean over."""
 
 
 SUMMARY = {
@@ -71,6 +74,22 @@ def start_and_end(rows: Sequence[Row]) -> tuple[Row, Row]:
     return start, end
 
 
+def measured_problems(prefix: str, rows: Iterable[Row]) -> dict[str, int]:
+    """Count the problems that each measurement is a mean over, from the rows of held_out.jsonl or unseen.jsonl.
+
+    Example:
+        >>> rows = [{"step": 0, "task_id": "a", "pass_rate": 1.0}, {"step": 0, "task_id": "b", "pass_rate": None}]
+        >>> measured_problems("held_out", rows)
+        {'held_out/pass_rate': 1}
+    """
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        for name, value in row.items():
+            if value is not None and f"{prefix}/{name}" in SUMMARY:
+                found[f"{prefix}/{name}"].add(row["task_id"])
+    return {name: len(tasks) for name, tasks in found.items()}
+
+
 def summary_table(result: TrainResult) -> Table:
     """Show a result as a table."""
     title = f"{result.step} steps" if result.finished else f"interrupted after {result.step} steps"
@@ -78,10 +97,13 @@ def summary_table(result: TrainResult) -> Table:
     table.add_column("")
     table.add_column("start", justify="right")
     table.add_column("end", justify="right")
+    table.add_column("n", justify="right")
     for name, label in SUMMARY.items():
         if name.startswith("unseen/") and result.end[name] is None:
             continue  # only language models answer other problems
-        table.add_row(label, _figure(result.start[name]), _figure(result.end[name]))
+        number = result.problems.get(name)
+        shown = "" if number is None else counted(number, "problems")
+        table.add_row(label, _figure(result.start[name]), _figure(result.end[name]), shown)
     if result.end.get("held_out/new_kill_rate") is not None:
         table.caption = "Only the row 'that the copier does not kill' shows what a tester learned."
         table.caption_justify = "left"
