@@ -131,6 +131,7 @@ BROKEN = [
     ({"inputs": ["x" * 10_000_000]}, "Expect stdin of case 1 to have at most 8,388,608 bytes, actually: 10,000,000"),
     ({"outputs": ["x" * 10_000_000]}, "Expect stdout of case 1 to have at most 8,388,608 bytes, actually: 10,000,000"),
     ({"inputs": [["x" * 10_000_000]], "fn_name": "f"}, "Expect input 1 to have at most 8,388,608 bytes, actually: 10,000,0"),
+    ({"inputs": ["1 2\n", "1 2"], "outputs": ["a b", "a\nb"]}, "actually cases 1 and 2 have the same input"),
     ({"inputs": ["1 2\n", "1 2"], "outputs": ["3", "4"]}, "actually cases 1 and 2 have the same input, and the outputs '3' and '4'"),
     ({"inputs": [[1, "2"]]}, "Expect stdin of case 1 to be text, actually: list [1, '2']"),
     ({"outputs": [{"a": 1}]}, "Expect stdout of case 1 to be text, actually: dict"),

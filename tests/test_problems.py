@@ -104,6 +104,10 @@ def test_rows_of_programs() -> None:
     assert to_problem(Row({**row, "entry_point": "", "kind": None}, "")) == problem
     for wrong, said in (
         ([{"stdout": "1"}], "case 1 of a program to be an object with stdin and stdout"),
+        (
+            [{"stdin": "1\n", "stdout": "2"}, {"stdin": "1", "stdout": "3"}],
+            "cases 1 and 2 have the same input",
+        ),
         ([{"stdin": "1", "stdout": "2", "x": 3}], "case 1 of a program"),
         ([3], "case 1 of a program"),
         ("x", "'cases' to be a list of objects"),

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from codea1_env.problem_sets.livecodebench import json_of
-from codea1_env.problem_sets.program_cases import MAX_GOLDEN_INPUT, program_case
+from codea1_env.problem_sets.program_cases import MAX_GOLDEN_INPUT, first_of_inputs, program_case
 from codea1_env.problem_sets.rows import show
-from codea1_env.reading.inputs import canonical
 from codea1_env.sandbox import Case
 
 
@@ -24,8 +23,8 @@ class Tests(NamedTuple):
     function: str = ""
 
 
-def printed_cases(tests: Tests) -> Iterator[Case]:
-    r"""Yield the cases of programs that read standard input, each input once.
+def printed_cases(tests: Tests) -> list[Case]:
+    r"""Return the cases of programs that read standard input, each input once.
 
     Raises what `program_case` raises, and a ValueError for two outputs of one input.
 
@@ -35,18 +34,9 @@ def printed_cases(tests: Tests) -> Iterator[Case]:
         ('2\n',) '4'
         ('1\n2\n',) ''
     """
-    known: dict[str, tuple[int, str]] = {}
-    for number, pair in enumerate(zip(tests.inputs, tests.outputs, strict=True), 1):
-        case = program_case(number, *map(_text, pair))
-        stdin, stdout = canonical(case.args[0]), case.expected  # as programs get it
-        first, before = known.setdefault(stdin, (number, stdout))
-        if before.split() != stdout.split():
-            raise ValueError(
-                f"Expect one output for each input, actually cases {first} and {number} have the same input, "
-                f"and the outputs {before[:40]!r} and {stdout[:40]!r}"
-            )
-        if first == number:
-            yield case
+    pairs = zip(tests.inputs, tests.outputs, strict=True)
+    cases = [program_case(number, *map(_text, pair)) for number, pair in enumerate(pairs, 1)]
+    return first_of_inputs(cases, loose=True)
 
 
 def _text(value: Any) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_env.problem_sets.problem import check_printed
 from codea1_env.problem_sets.rows import show
+from codea1_env.reading.inputs import canonical
 from codea1_env.sandbox import UNKNOWN, Case
+from codea1_env.sandbox.lines import difference
 
 MAX_GOLDEN_INPUT = 8 << 20
 """Bytes of one input, or of what is printed for it, in a row."""
@@ -57,7 +59,31 @@ def own_program_cases(given: object) -> tuple[Case, ...]:
             raise TypeError(
                 f"Expect case {number} of a program to be an object with stdin and stdout, actually: {show(item)}"
             )
-    return tuple(program_case(number, **item) for number, item in enumerate(given, 1))
+    cases = [program_case(number, **item) for number, item in enumerate(given, 1)]
+    first_of_inputs(cases)
+    return tuple(cases)
+
+
+def first_of_inputs(cases: Sequence[Case], *, loose: bool = False) -> list[Case]:
+    r"""Return the first case of each input, as programs get it.
+
+    Raises a ValueError for two outputs of one input that differ by the rule of lines, or the loose one: a program can print
+    one of them.
+
+    Example:
+        >>> first_of_inputs([Case(("2\n",), {}, "4"), Case(("2",), {}, "4\n")])
+        [Case(args=('2\n',), kwargs={}, expected='4')]
+    """
+    known: dict[str, tuple[int, Case]] = {}
+    for number, case in enumerate(cases, 1):
+        first, before = known.setdefault(canonical(case.args[0]), (number, case))
+        outputs = before.expected, case.expected
+        if UNKNOWN not in outputs and difference(*outputs, loose=loose):
+            raise ValueError(
+                f"Expect one output for each input, actually cases {first} and {number} have the same input, "
+                f"and the outputs {outputs[0][:40]!r} and {outputs[1][:40]!r}"
+            )
+    return [case for _, case in known.values()]
 
 
 def program_row(case: Case) -> dict[str, Any]:
