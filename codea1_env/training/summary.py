@@ -14,7 +14,6 @@ from typing import NamedTuple
 from rich.table import Table
 
 from codea1_env.agents.llm.agent import Usage
-from codea1_env.rendering.display import counted
 from codea1_env.training.metrics import Row, mean
 
 _MIB = 1 << 20
@@ -44,12 +43,12 @@ SUMMARY = {
     "held_out/pass_rate": "held-out golden tests that the coder passes",
     "held_out/kill_rate": "held-out mutants that the tester kills",
     "held_out/copier_kill_rate": "  that the copier kills",
-    "held_out/new_kill_rate": "  that the tester kills, and that the copier does not kill",
+    "held_out/new_kill_rate": "  that the tester kills, and the copier does not",
     "held_out/youden_j": "Youden's J of one drawn test, as it was written",
     "unseen/pass_rate": "golden tests of other problems that the coder passes",
     "unseen/kill_rate": "mutants of other problems that the tester kills",
     "unseen/copier_kill_rate": "  that the copier kills",
-    "unseen/new_kill_rate": "  that the tester kills, and that the copier does not kill",
+    "unseen/new_kill_rate": "  that the tester kills, and the copier does not",
     "tester/copied": "tests that the problem's text shows",
     "tester/validity": "validity of suites",
     "book/size": "tests in the Mistake Book",
@@ -102,10 +101,10 @@ def summary_table(result: TrainResult) -> Table:
         if name.startswith("unseen/") and result.end[name] is None:
             continue  # only language models answer other problems
         number = result.problems.get(name)
-        shown = "" if number is None else counted(number, "problems")
+        shown = "" if number is None else str(number)
         table.add_row(label, _figure(result.start[name]), _figure(result.end[name]), shown)
     if result.end.get("held_out/new_kill_rate") is not None:
-        table.caption = "Only the row 'that the copier does not kill' shows what a tester learned."
+        table.caption = "Only 'and the copier does not' shows what a tester learned. n: problems."
         table.caption_justify = "left"
     return table
 

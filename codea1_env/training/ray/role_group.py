@@ -127,10 +127,23 @@ class RoleGroup:
                 self._ray.get(ready)
             return list(self._ray.get(references))
         except Exception as error:
-            failure = self._explained(error)
+            failure = self._explained(self._of_lost(references) or error)
             if self.size > 1 or isinstance(failure, LearnerLostError):
                 self._failure = failure
             raise failure from None
+
+    def _of_lost(self, references: list[Any]) -> Exception | None:
+        """What Ray says of a process that is gone: another one may have failed first because it could not reach it."""
+        errors: Any = require("ray.exceptions", "ray")
+        if self.size > 1:
+            for each in self._ray.wait(references, num_returns=len(references), timeout=_ENDING)[0]:
+                try:
+                    self._ray.get(each)
+                except errors.RayTaskError:
+                    continue
+                except errors.RayError as error:
+                    return error  # type: ignore[no-any-return]
+        return None
 
     def _explained(self, error: Exception) -> Exception:
         """The exception that a process raised; or one that says that it is lost."""
