@@ -30,15 +30,18 @@ from codea1_env.suite.running import (
 )
 from codea1_env.suite.scores import (
     TrackScore,
+    are_trials,
     paired,
+    read_records,
     read_submission,
     score_tracks,
     shipped,
     signed,
     submission,
+    values_of,
     verify,
 )
-from codea1_env.suite.tasks import SEEDS, TRACKS, Track, check_track, find_task, tasks
+from codea1_env.suite.tasks import SEEDS, TRACKS, TUNING_SEED, Track, check_track, find_task, tasks
 from codea1_env.support.jobs import FolderError
 from codea1_env.support.logs import write_whole
 from codea1_env.support.plugins import find_in_working_folder
@@ -93,7 +96,7 @@ class SuiteCommand(_Playing):
 
 @dataclass(frozen=True)
 class ScoreCommand:
-    """Score the records of a folder, beside the shipped rows. Writes submission.json."""
+    """Score the records of a folder, beside the shipped rows. Writes submission.json, unless they are trials (seeds from 1000 on)."""
 
     folder: Annotated[Path, tyro.conf.Positional]
     json: bool = False
@@ -184,15 +187,22 @@ def score(arguments: Sequence[str]) -> int:
     """Run `codea1 suite score`; returns the exit code."""
     command = parse(ScoreCommand, arguments, name="suite score")
     with user_input():
-        content = submission(command.folder)
-        scores = score_tracks(content["values"])
-    write_whole(command.folder / "submission.json", json.dumps(content, indent=1) + "\n")
+        records = read_records(command.folder)
+        trials = are_trials(records)
+        content = {} if trials else submission(command.folder, records)
+    values = values_of(records)
+    if not trials:
+        write_whole(command.folder / "submission.json", json.dumps(content, indent=1) + "\n")
+    scores = score_tracks(values)
     if command.json:
         print(json.dumps([_as_json(each) for each in scores]))
         return 0
     console = Console()
     for each in scores:
-        print_sheet(_sheet(each, content["values"]), console)
+        print_sheet(_sheet(each, values, trials), console)
+    if trials:
+        say(console, f"Seeds from {TUNING_SEED} on are for tuning: no submission.")
+        return 0
     kind = (
         "played by codea1: `codea1 suite verify` can repeat it"
         if content["settings"]
@@ -220,7 +230,7 @@ def run_verify(arguments: Sequence[str]) -> int:
     return 1 if wrong else 0
 
 
-def _sheet(scored: TrackScore, values: Mapping[str, Any]) -> Sheet:
+def _sheet(scored: TrackScore, values: Mapping[str, Any], trials: bool) -> Sheet:
     """Return the table of a track: the own row, the difference from shipped GRPO, and shipped rows."""
     beside = {
         name: {each.task.id: each.score for each in one.ids if each.score}
@@ -238,18 +248,19 @@ def _sheet(scored: TrackScore, values: Mapping[str, Any]) -> Sheet:
         cells = [
             task.id if task.separates else f"({task.id})",
             task.setting,
-            signed(each.score),
+            signed(each.score) if each.score else f"{each.values[0]:+.2f} (one seed)",
             signed(difference),
         ]
         cells += [
             f"{found[task.id].value:+.2f}" if task.id in found else "-" for found in beside.values()
         ]
         rows.append([Cell(text) for text in cells])
-    note = (
-        f"Track {scored.track}. Number (mean of the ids that separate): {signed(scored.number)}; held-out: {signed(scored.held_out)}. "
-        "Ids in brackets do not count. 0 is random play, 1 the oracle; 95% intervals over seeds."
-    )
-    if scored.missing:
+    note = f"Track {scored.track}. 0 is random play, 1 the oracle; 95% intervals over seeds. "
+    if trials:
+        note += "Other rows are of other seeds."
+    else:
+        note += f"Number (mean of the ids that separate): {signed(scored.number)}; held-out: {signed(scored.held_out)}. Ids in brackets do not count."
+    if scored.missing and not trials:
         note += f" {scored.missing} records are missing: there is no number without them."
     return Sheet("", note, ["id", "setting", "score", "more than GRPO", *beside], rows)
 

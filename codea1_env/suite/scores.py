@@ -19,7 +19,7 @@ import numpy as np
 
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 from codea1_env.suite.players import RATES
-from codea1_env.suite.records import RECORDS, read_record, records_in
+from codea1_env.suite.records import RECORDS, Record, read_record, records_in
 from codea1_env.suite.running import (
     FAULTY,
     SUBMISSION,
@@ -34,6 +34,7 @@ from codea1_env.suite.running import (
 from codea1_env.suite.tasks import (
     SEEDS,
     TRACKS,
+    TUNING_SEED,
     SuiteError,
     SuiteTask,
     Track,
@@ -150,8 +151,33 @@ def paired(
     return _estimate([one[seed] - two[seed] for seed in one if seed in two])
 
 
-def submission(base: Path) -> dict[str, Any]:
-    """Read all records of a folder, and return the content of submission.json.
+def read_records(base: Path) -> list[Record]:
+    """Read all records of a folder; a SuiteError if there is none, or one cannot be scored."""
+    records = [read_record(path) for path in records_in(base)]
+    if not records:
+        raise SuiteError(f"Expect records of codea1-suite in {base}, actually: none")
+    return records
+
+
+def are_trials(records: Sequence[Record]) -> bool:
+    """Return whether all records are of seeds for tuning: they have scores, and are no submission."""
+    return all(each.seed >= TUNING_SEED for each in records)
+
+
+def values_of(records: Sequence[Record]) -> dict[str, dict[str, dict[str, float]]]:
+    """Return the measures of records by track, id and seed."""
+    values: dict[str, dict[str, dict[str, float]]] = {}
+    for each in records:
+        values.setdefault(each.track, {}).setdefault(each.task.id, {})[str(each.seed)] = each.value
+    return values
+
+
+def submission(base: Path, records: Sequence[Record] | None = None) -> dict[str, Any]:
+    """Return the content of submission.json.
+
+    Args:
+        base: Folder of the submission.
+        records: Its records; None to read them.
 
     Raises:
         SuiteError: A record is not whole, was edited, or is of another version or track; nothing was tuned; or there is no record.
@@ -164,11 +190,8 @@ def submission(base: Path) -> dict[str, Any]:
         except FolderError as error:
             raise SuiteError(str(error)) from error
     _check_settings(settings, base / RECORDS / SUBMISSION.manifest)
-    records = [read_record(path) for path in records_in(base)]
-    if not records:
-        raise SuiteError(f"Expect records of codea1-suite in {base}, actually: none")
-    other = sorted({each.seed for each in records} - set(SEEDS))
-    if other:
+    records = read_records(base) if records is None else records
+    if other := sorted({each.seed for each in records} - set(SEEDS)):
         raise SuiteError(
             f"Expect records of seeds {SEEDS[0]} to {SEEDS[-1]}, which are scored, actually {base} has seeds {other!r:.80}. "
             "Move those folders elsewhere."
@@ -177,11 +200,7 @@ def submission(base: Path) -> dict[str, Any]:
     if not settings or find_entry(name, settings["args"]).learns:
         tuning = read_tuning(base)
     _check_rates(settings, tuning, base)
-    values: dict[str, dict[str, dict[str, float]]] = {}
-    played: dict[str, str] = {}
-    for each in records:
-        values.setdefault(each.track, {}).setdefault(each.task.id, {})[str(each.seed)] = each.value
-        played[f"{each.track} {each.task.id} {each.seed}"] = each.sha256
+    played = {f"{each.track} {each.task.id} {each.seed}": each.sha256 for each in records}
     file = Path(name.rpartition(":")[0])
     code = file.read_text(encoding="utf-8") if file.suffix == ".py" and file.is_file() else ""
     return {
@@ -191,7 +210,7 @@ def submission(base: Path) -> dict[str, Any]:
         "settings": settings,
         "code": code,
         "tuning": tuning,
-        "values": values,
+        "values": values_of(records),
         "played": played,
     }
 

@@ -157,6 +157,20 @@ def test_a_submission_without_tuning_is_refused(base: Path, capsys: pytest.Captu
     assert not (base / "submission.json").exists()
 
 
+def test_trials_have_scores_and_are_no_submission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    play(find_entry("oracle"), TASK, 1000, "both", tmp_path, False)
+    assert main(["suite", "score", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "(one seed)" in told and "no submission" in told  # noqa: PT018
+    assert not (tmp_path / "submission.json").exists()
+    assert main(["suite", "score", str(tmp_path), "--json"]) == 0
+    [track] = json.loads(capsys.readouterr().out)
+    assert track["ids"][ID]["values"] == [pytest.approx(1.0, abs=0.05)]
+    play(find_entry("oracle"), TASK, 1, "both", tmp_path, False)
+    assert main(["suite", "score", str(tmp_path)]) == 2
+    assert "[1000]" in capsys.readouterr().err
+
+
 def test_records_of_other_seeds_and_broken_folders_are_refused(base: Path, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
     strange = base / "records/both/cycling-0/12"
     for make in (strange.mkdir, lambda: play(find_entry("random"), TASK, 12, "both", base, False)):
