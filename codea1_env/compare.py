@@ -24,7 +24,7 @@ at most, and what small replies amount to is remembered.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, get_args
@@ -56,6 +56,8 @@ Compare = Rule
 COMPARISONS: tuple[str, ...] = get_args(Rule)
 """All names."""
 _CHECKER_LIMITS = Limits(2.0, 10.0, run_cpu_time=2.0, run_wall_time=10.0)
+_PATIENT = _CHECKER_LIMITS.times(2.0)  # an expected output that takes longer hangs
+_LOOK = replace(_PATIENT, run_cpu_time=8.0, run_wall_time=40.0)  # at all golden cases
 _TIMES = 4.0  # what the expected outputs take
 _LEAST = 0.5  # seconds, in which a checker can be loaded
 _NAME = "check"
@@ -75,6 +77,16 @@ _OF_CALLS = f"""
 def {_CALLED}(call, *values):
     import marshal
     return {_NAME}(tuple(marshal.loads(call)[0]), *values)
+"""
+_LOOKED = "_codea1_looked"
+_OF_LOOK = f"""
+
+def {_LOOKED}(*question):
+    try:
+        {_NAME}(*question)
+    except Exception:
+        pass
+    return True
 """
 _Question = tuple[Any, Any, Any]
 _checked = LRUCache[tuple[str, _Question], TestResult]()
@@ -164,14 +176,14 @@ def check_replies(
             said = Checker(text, sandbox, with_right, _CALLED).ask(of_all)
         else:
             room = _CHECKER_LIMITS.with_room_for(len(of_all))
-            said = _ask(text, _CALLED, sandbox, of_all, room, stop=False)
+            said = _ask(text, _CALLED, sandbox, of_all, room)
         for question, result in zip(asked, said, strict=True):
             results[question] = result
             # A late answer may be the fault of other questions.
-            if not (together or result.outcome is Outcome.UNJUDGED or _is_late(result)):
+            if not (together or result.outcome is Outcome.UNJUDGED or is_late(result)):
                 _checked.put((checker, question), result, sum(map(len, question)))
     if together and not any(
-        each.outcome is Outcome.UNJUDGED or _is_late(each) for each in results.values()
+        each.outcome is Outcome.UNJUDGED or is_late(each) for each in results.values()
     ):
         size = sum(len(text) for question in whole for text in question)
         _checked_together.put((checker, whole), tuple(results[each] for each in whole), size)
@@ -209,14 +221,15 @@ class Checker:
         Raises:
             InfraError: The sandbox failed three times.
         """
-        said = self._ask(questions, self._limits(), stop)
-        if self._right and any(map(_is_late, said)):
+        last = _is_not_right if stop else None
+        said = self._ask(questions, self._limits(), last)
+        if self._right and any(map(is_late, said)):
             right, self._right = self._right, None
-            took = self._ask(right, _CHECKER_LIMITS.with_room_for(len(right)), False)
+            took = self._ask(right, _PATIENT.with_room_for(len(right)), _is_no_last)
             more = _TIMES * sum(each.cpu_time for each in took) - _CHECKER_LIMITS.call_cpu_time
-            if more > 0:
+            if more > 0 and not any(map(is_late, took)):
                 self._left += more
-                said = self._ask(questions, self._limits(), stop)
+                said = self._ask(questions, self._limits(), last)
         self._left -= sum(each.cpu_time for each in said)
         return said
 
@@ -230,9 +243,9 @@ def _ask(
     sandbox: Sandbox,
     questions: Sequence[_Question],
     limits: Limits,
-    stop: bool,
+    last: Callable[[Any], bool] | None = None,
 ) -> list[TestResult]:
-    last = (lambda value: value is not True) if stop else None
+    """Ask questions; with `last` up to the first that has no answer, or one that it accepts."""
     try:
         answers = sandbox.call(
             checker, name, [(each, {}) for each in questions], limits=limits, stop=last
@@ -242,18 +255,47 @@ def _ask(
             return [TestResult(Outcome.FAIL, f"the checker cannot be asked: {error}")]
         said: list[TestResult] = []
         for each in questions:
-            said += _ask(checker, name, sandbox, [each], limits, stop)
-            if stop and not said[-1].passed:
+            said += _ask(checker, name, sandbox, [each], limits, last)
+            if last is not None and (isinstance(said[-1], CheckerFault) or last(said[-1].passed)):
                 break
         return said
     return [replace(_verdict(answer), cpu_time=answer.cpu_time) for answer in answers]
+
+
+def hanging_case(checker: str, cases: Sequence[tuple[Any, Any]], sandbox: Sandbox) -> int | None:
+    """Place of the golden case on which a checker hangs; None for none.
+
+    It is asked about the expected output of each case, and about that of the next case, which is wrong for most. A problem
+    whose checker hangs there is broken: no player has a part in it.
+
+    Args:
+        checker: Its text.
+        cases: Of each the arguments and the expected output.
+        sandbox: Where it runs.
+    """
+    next_ones = [*cases[1:], *cases[:1]]
+    wrong = [
+        (args, other, right) for (args, right), (_, other) in zip(cases, next_ones, strict=True)
+    ]
+    asked = [*((args, right, right) for args, right in cases), *wrong]
+    said = _ask(checker + _OF_LOOK, _LOOKED, sandbox, asked, _LOOK, _is_no_last)
+    hangs = bool(said) and is_late(said[-1]) and said[-1].limit is not Limit.RUN
+    return (len(said) - 1) % len(cases) if hangs else None
 
 
 class CheckerFault(TestResult):
     """A case that fails because its checker did not answer."""
 
 
-def _is_late(result: TestResult) -> bool:
+def _is_not_right(value: Any) -> bool:
+    return value is not True
+
+
+def _is_no_last(value: Any) -> bool:
+    return False
+
+
+def is_late(result: TestResult) -> bool:
     return isinstance(result, CheckerFault) and result.limit in _LATE
 
 

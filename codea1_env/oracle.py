@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 
 class BrokenReferenceError(ValueError):
-    """The reference of a problem does not run, or does not define its entry point."""
+    """The reference of a problem does not run, or does not define its entry point; or its checker hangs."""
 
 
 class Truth(NamedTuple):

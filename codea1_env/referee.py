@@ -19,6 +19,7 @@ from codea1_env.judging.programs import (
     ProgramRuns,
     check_predictions,
     judge_prediction,
+    require_answers,
 )
 from codea1_env.judging.verdicts import (
     BEHIND,
@@ -139,7 +140,7 @@ class Referee:
             One verdict per round, in order.
 
         Raises:
-            BrokenReferenceError: The reference of a problem does not run: an error in the data.
+            BrokenReferenceError: The reference of a problem does not run, or its checker hangs: an error in the data.
             InfraError: The sandbox failed, so that there is no verdict.
         """
         read, truths = self._rule_batch(rounds)
@@ -263,8 +264,10 @@ class Referee:
             asked = wanted.setdefault(each.attack.subject, [])
             asked += [self._allowed(suite) for suite in (*each.suites, *each.history)]
         truths = self._oracle.ask(wanted)
+        problems = {each.attack.subject: each.round.problem for each in read}
         for subject, suites in wanted.items():
             if subject.checker:
+                require_answers(subject, problems[subject], self.sandbox)
                 tests = [test for suite in suites for test in suite]
                 check_predictions(subject, tests, truths[subject], self.sandbox)
         return [self._rule_round(each, truths[each.attack.subject]) for each in read], truths

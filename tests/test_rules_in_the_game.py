@@ -11,12 +11,12 @@ import pytest
 from codea1_env import compare
 from codea1_env.compare import check_replies
 from codea1_env.game import Game, act_together
-from codea1_env.oracle import Oracle
+from codea1_env.oracle import BrokenReferenceError, Oracle
 from codea1_env.problems import Problem, read_problems
 from codea1_env.referee import Referee, RefereeConfig, Round, Verdict
 from codea1_env.responses import parse_suites
 from codea1_env.rewards import RewardConfig
-from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox
+from codea1_env.sandbox import CallResult, Case, Limits, Outcome, Sandbox
 from codea1_env.subjects import Subject
 
 WORDS = [chr(97 + n) * 3 for n in range(24)]
@@ -185,6 +185,23 @@ def test_a_checker_that_gives_no_answer_finds_nothing_right(sandbox):
     broken = dataclasses.replace(ROOT, checker="def check(*_): return 1 / 0")
     verdict = judge(sandbox, broken, "def f(n): return -2 if n == 4 else 3", ["assert f(4) == 2", "assert f(9) == 3"])  # fmt: skip
     assert outcomes(verdict) == [("kept", "fail"), ("kept", "pass")]
+
+
+def test_a_checker_that_hangs_on_golden_cases_is_asked_once(sandbox, monkeypatch):
+    """Of what players write nothing has been asked, and is not in a later batch, either."""
+    checker = (
+        "def check(args, output, expected):\n    while output != expected: pass\n    return True"
+    )
+    cases = [Case((4,), {}, 2), Case((9,), {}, 3)]
+    broken = dataclasses.replace(ROOT, checker=checker, cases=cases)
+    asked, call = [], Sandbox.call
+    monkeypatch.setattr(
+        Sandbox, "call", lambda *args, **kw: asked.append(args) or call(*args, **kw)
+    )
+    for _ in range(2):
+        with pytest.raises(BrokenReferenceError, match="no answer on test 1"):
+            judge(sandbox, broken, "def f(n): return 2", ["assert f(16) == 5"])
+    assert len(asked) == 1
 
 
 def test_what_no_checker_could_judge_pays_nobody(sandbox, monkeypatch):

@@ -53,6 +53,8 @@ FINDINGS = [
     ({"checker": "def check(args, output, expected): return 1"}, FindingKind.CHECKER_FAILS, "returned int, not True or False"),
     ({"checker": "def check(args, output): return True"}, FindingKind.CHECKER_FAILS, "gave no answer"),
     ({"checker": "def check(args, output, expected): return False"}, FindingKind.REFERENCE_FAILS, "checker says"),
+    ({"checker": "def check(args, output, expected):\n    while args == (0,): pass\n    return output == expected"},
+     FindingKind.CHECKER_FAILS, "to answer within some seconds, actually: no answer on test 2"),
     ({"reference": "def double(x): return ['a', *{'a', 'b', 'c', 'd'}][1:]", "checker": "def check(a, b, c): return True"},
      FindingKind.NON_DETERMINISTIC, "two runs of double(2) to return the same value"),
     ({"reference": "import random\ndef double(x): return random.random()", "checker": "def check(a, b, c): return b < 1"},

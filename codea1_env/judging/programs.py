@@ -20,7 +20,9 @@ from codea1_env.compare import (
     same,
 )
 from codea1_env.judging.verdicts import BEGAN_ANEW, Counters
-from codea1_env.oracle import Truth, gather, is_spent
+from codea1_env.oracle import BrokenReferenceError, Truth, gather, is_spent
+from codea1_env.problem_sets.judging import hanging_checker
+from codea1_env.problems import Problem
 from codea1_env.reading.keeping import Keeping
 from codea1_env.responses import Test
 from codea1_env.sandbox import (
@@ -345,6 +347,22 @@ def judge_prediction(
     if not subject.checker:
         return _WRONG
     return check_replies(subject.checker, [(test.call, frame, reply)], sandbox)[0]
+
+
+_hanging = LRUCache[Subject, str]()
+
+
+def require_answers(subject: Subject, problem: Problem, sandbox: Sandbox) -> None:
+    """Raise a `BrokenReferenceError` where the checker of a problem hangs on golden cases: it would on every program."""
+    said = _hanging.get(subject)
+    if said is None:
+        said = hanging_checker(problem, sandbox)
+        _hanging.put(subject, said, len(subject.code) + len(subject.checker))
+    if said:
+        raise BrokenReferenceError(
+            f"Expect the checker of problem {problem.task_id!r} to answer within some seconds, actually: {said}. Check the "
+            "data with `codea1 problems validate`."
+        )
 
 
 def _are_close(one: object, other: object, stated: Comparison) -> bool:

@@ -12,12 +12,13 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import Future
 
-from codea1_env.compare import Checker
+from codea1_env.compare import Checker, hanging_case
 from codea1_env.problem_sets.expected import encoded, expected_values
 from codea1_env.problem_sets.problem import Problem
 from codea1_env.reading.definitions import put_before
 from codea1_env.sandbox import (
     MAX_INPUT,
+    UNKNOWN,
     Comparison,
     EncodedCases,
     JobResult,
@@ -105,6 +106,18 @@ _OF_INPUTS = """
 def check(args, output, expected, _of_input=check):
     return _of_input(args[0], output, expected)
 """
+
+
+def hanging_checker(problem: Problem, sandbox: Sandbox) -> str:
+    """Where the checker of a problem hangs, in words; "" for nowhere, or where there is none. Unknown values are left out."""
+    known = [(n, case) for n, case in enumerate(problem.cases, 1) if case.expected is not UNKNOWN]
+    if not (problem.checker and known):
+        return ""
+    asked = [(case.args, case.expected) for _, case in known]
+    place = hanging_case(checker_of(problem), asked, sandbox)
+    return "" if place is None else f"no answer on test {known[place][0]}"
+
+
 _ROOM = 1 << 16
 """Bytes that a program may print beyond twice what is expected."""
 

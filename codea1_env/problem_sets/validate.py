@@ -22,10 +22,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from codea1_env.compare import CheckerFault, same
+from codea1_env.compare import CheckerFault, is_late, same
 from codea1_env.problem_sets.contracts import contract_fault
 from codea1_env.problem_sets.expected import NoValueError, encoded
-from codea1_env.problem_sets.judging import comparison_of, passes, submit_to_tests
+from codea1_env.problem_sets.judging import comparison_of, hanging_checker, passes, submit_to_tests
 from codea1_env.problem_sets.problem import call_of
 from codea1_env.problem_sets.wrong_programs import KINDS, Met, meet_tests
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
@@ -189,6 +189,9 @@ def _check(
     known = list(_without_run(problem))
     if not problem.reference.strip():
         return known, ()
+    if said := hanging_checker(problem, sandbox):
+        said = f"Expect the checker to answer within some seconds, actually: {said}. Correct it."
+        return [(FindingKind.CHECKER_FAILS, said), *known], ()
     try:
         first, second = _two_runs(problem, limits, sandbox)
     except (NoValueError, TypeError) as error:
@@ -214,7 +217,8 @@ def _two_runs(problem: Problem, limits: Limits, sandbox: Sandbox) -> list[JobRes
         return [run.result() for run in runs]
 
     found = both(limits.with_room_for(len(problem.cases)), True)
-    hangs = any(test.outcome is Outcome.TIMEOUT for run in found for test in run.tests)
+    tests = [test for run in found for test in run.tests]
+    hangs = any(test.outcome is Outcome.TIMEOUT or is_late(test) for test in tests)
     return found if hangs or all(map(passes, found)) else both(limits, False)
 
 
@@ -285,15 +289,16 @@ def _of_runs(
     shown = _shown(problem)
     for number, (one, two) in enumerate(zip(first.tests, second.tests, strict=False), 1):
         test = shown[min(number, len(shown)) - 1]
+        said_none = [each for each in (one, two) if isinstance(each, CheckerFault)]
+        if said_none:
+            said = f"Expect the checker to answer True or False on test {number}, actually: {said_none[0].message:.200} ({test})."
+            yield FindingKind.CHECKER_FAILS, said
+            return  # the others would say the same
         if Limit.RUN in (one.limit, two.limit):
             return  # others before it took the time
         if one.outcome is not two.outcome:
             said = f"Expect two runs of test {number} to agree, actually: {_both(one, two)} ({test}). {_INDEPENDENT}"
             yield FindingKind.NON_DETERMINISTIC, said
-        elif isinstance(one, CheckerFault):
-            said = f"Expect the checker to answer True or False on test {number}, actually: {one.message:.200} ({test})."
-            yield FindingKind.CHECKER_FAILS, said
-            return  # the others would say the same
         elif not one.passed:
             said = f"Expect the reference to pass test {number}, actually: {one.outcome.value}, {one.message:.200} ({test})."
             yield FindingKind.REFERENCE_FAILS, said
