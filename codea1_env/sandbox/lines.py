@@ -6,6 +6,8 @@ import re
 from decimal import Decimal, DecimalException
 
 _SHOWN = 60
+_BLANKS = re.compile(r"(\s+)")
+"""Splits a line into words and what stands between them."""
 _PRINTED = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """A number as programs print one. Other spellings count as text: `+1`, `1_000`, `nan`, digits of other scripts."""
 
@@ -14,7 +16,7 @@ def difference(printed: str, expected: str, atol: float = 0.0, *, loose: bool = 
     r"""Place where an output differs from the expected one; "" if they are equal.
 
     Blanks behind a line and empty lines at the end do not count. With a tolerance, lines that still differ are alike if
-    they have the same words, but for numbers within the tolerance.
+    they have the same words and blanks, but for numbers within the tolerance.
 
     Args:
         printed: What a program has printed.
@@ -47,20 +49,14 @@ def _lines(text: str, loose: bool) -> list[str]:
 
 
 def _same_numbers(line: str, other: str, atol: float, loose: bool) -> bool:
-    words, others = line.split(), other.split()
+    words, others = ((x.split() if loose else _BLANKS.split(x)) for x in (line, other))
     if len(words) != len(others):
-        return False
-    if not loose and _blanks_before(line) != _blanks_before(other):
         return False
     try:
         pairs = zip(words, others, strict=True)
         return all((not loose and a == b) or _same_number(a, b, atol, loose) for a, b in pairs)
     except DecimalException:  # one is no number, or an exponent is out of all bounds
         return False
-
-
-def _blanks_before(line: str) -> int:
-    return len(line) - len(line.lstrip())
 
 
 def _same_number(word: str, other: str, atol: float, loose: bool) -> bool:
