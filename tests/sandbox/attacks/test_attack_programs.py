@@ -79,6 +79,7 @@ FAST = {
     "a new standard input": "sys.stdin = open(0)\nprint(input(), sys.stdin.read())",
     "by name": "print([line.strip() for line in open('/dev/stdin')])",
     "by path": "print(pathlib.Path('/dev/stdin').read_text())",
+    "by name again": "print(input(), open('/dev/stdin').read(), open('/dev/stdin').read())",
     "in memory": "print(mmap.mmap(0, 0, access=mmap.ACCESS_READ)[:])",
     "twice": "print(input())\nsys.stdin.seek(0)\nprint(input())",
     "an output of its own": "out = open(1, 'w')\nout.write('2')",

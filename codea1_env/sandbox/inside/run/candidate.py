@@ -74,8 +74,12 @@ def _give_input(data: bytes) -> None:
 
 def _open(file: Any, *given: Any, **named: Any) -> Any:
     """As `open`, and where no /proc is: a stream by the name that it has on other machines."""
-    if isinstance(file, (str, os.PathLike)) and os.fspath(file) in _STREAMS:
-        file = os.dup(_STREAMS[os.fspath(file)])
+    name = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
+    if name in _STREAMS:
+        file = os.dup(_STREAMS[name])
+        if not _STREAMS[name]:  # who opens a file anew reads it from its beginning
+            with contextlib.suppress(OSError):  # a pipe
+                os.lseek(file, 0, os.SEEK_SET)
     return _plain_open(file, *given, **named)
 
 
