@@ -220,6 +220,9 @@ def test_json_in_an_input_is_no_list_of_tests(sandbox: Sandbox) -> None:
         ('assert run(",".join({"1", "2"})) == "9"', "the order of a set"),
         ('assert run(("x" * 9_000).join(["a"] * 9_000)) == "9"', "too large: it has too many items"),
         ('assert run("3") in ("9", "8")', ""),
+        ('assert run("3")', "does not say what the program prints"),
+        ('assert not run("3")', "does not say what the program prints"),
+        ('assert run(str(b"3", "utf-8")) == "9"', "str(...) with such arguments is a call"),
         ('assert run("1" * 70000) == "9"', ""),
     ],
 )  # fmt: skip
@@ -273,6 +276,37 @@ def test_numbers_are_outputs_and_other_data_is_wrong(sandbox: Sandbox) -> None:
         )
     [found] = parse_suite("assert int(run('3')) == 9", SQUARE, sandbox).tests
     assert found.text == "assert run('3\\n') == '9'"
+
+
+def test_a_number_that_is_predicted_as_one_is_right_however_it_is_printed(sandbox: Sandbox) -> None:
+    half = Problem("half", "Print half of a number.", "", "print(f'{int(input()) / 2:.2f}')")
+    answer = (
+        "import math\nassert float(run('4')) == 2.0\nassert math.isclose(float(run('5')), 2.5)\n"
+        "assert abs(float(run('7')) - 3.5004) < 1e-3\nassert float(run('9')) == 4.51\n"
+        "assert run('11') == 5.5"
+    )
+    tests = judged(sandbox, half.reference, answer, problem=half).suites[0].tests
+    assert [test.status for test in tests] == ["kept"] * 3 + ["corrected"] * 2
+    assert [test.text for test in tests[:2]] == [
+        "assert run('4\\n') == '2.00\\n'",
+        "assert run('5\\n') == '2.50\\n'",
+    ]
+
+
+def test_of_as_many_tests_the_last_count(sandbox: Sandbox) -> None:
+    """A list behind an assertion in the prose; not the data of assertions behind it."""
+    for answer in (
+        f"As `assert run('9') == '1'` says little:\n{squares(3)}",
+        f"cases = {squares(7)}\nfor case in cases:\n    assert run('3' + case['input'][1:]) == '9'",
+    ):
+        [test] = parse_suite(answer, SQUARE, sandbox).tests
+        assert test.call_text == "run('3\\n')", answer
+
+
+def test_conversions_of_formatted_texts(sandbox: Sandbox) -> None:
+    answer = "n, s = 3, 'é'\nassert run(f'{n!s:3}{n:3}{s!r}') == f'{s!a:>8}'"
+    [test] = parse_suite(answer, SQUARE, sandbox).tests
+    assert test.text == "assert run(\"3    3'é'\\n\") == \"  '\\\\xe9'\""
 
 
 # Which inputs a problem is for

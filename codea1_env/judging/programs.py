@@ -6,6 +6,7 @@ else. Runs of a program that keeps nothing share a process, as long as each call
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -337,7 +338,7 @@ def judge_prediction(
         return _WRONG
     if same(predicted.value, right.value, subject.comparison(tolerance)):
         return _RIGHT
-    if test.absolute or test.relative:
+    if test.absolute is not None or test.relative is not None:
         stated = Comparison(atol=test.absolute or 0.0, rtol=test.relative or 0.0)
         # What a test states holds between all numbers, as Python has it.
         if same(predicted.value, right.value, stated) or same(right.value, predicted.value, stated):
@@ -366,7 +367,13 @@ def require_answers(subject: Subject, problem: Problem, sandbox: Sandbox) -> Non
 
 
 def _are_close(one: object, other: object, stated: Comparison) -> bool:
-    """Whether two whole numbers differ by no more than a test allows; `same` compares them exactly."""
+    """Whether whole or printed numbers differ by no more than a test allows; `same` compares them, and texts, exactly."""
+    if type(one) is str and type(other) is str:
+        try:
+            numbers = float(one), float(other)
+        except ValueError:
+            return False
+        return math.isclose(*numbers, rel_tol=stated.rtol, abs_tol=stated.atol)
     if type(one) is not int or type(other) is not int:
         return False
     apart, size = abs(one - other), max(abs(one), abs(other), 1)

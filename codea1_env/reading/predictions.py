@@ -119,14 +119,14 @@ class Conditions:
         """
         self.meter.work(1)
         rule, left, right = form_of(node, lambda named: self._is_close(named, names))
-        if rule == "false" and (denied := self.call(left, names)):
-            return [Prediction(denied, False)]
         if rule == "close" and right is not None:
             return [self.almost(left, right, self._closeness(node, names), names)]
         if right is not None:
             return self._equality(rule, left, right, names)
-        call = self.call(node, names)
-        return [Prediction(call, True)] if call is not None else self._more(node, names)
+        call = self.call(left if rule == "false" else node, names)
+        if call is not None and self._prints:
+            raise UnreadableError("does not say what the program prints")
+        return [Prediction(call, rule != "false")] if call else self._more(node, names)
 
     def _more(self, node: Any, names: Names) -> list[Prediction]:
         """Return what a condition says that is not on the list."""
@@ -392,7 +392,8 @@ class Conditions:
                     raise UnreadableError("rounded in a way that cannot be read")
                 return prediction(call, value, Tolerance(absolute=0.5 * 10.0**-places))
             if len(each.args) == 1 and type(value) is _CONVERTS[name]:
-                return Prediction(call, value, None, name)
+                printed = Tolerance(0.0) if self._prints and name == "float" else None
+                return Prediction(call, value, printed, name)
         raise UnreadableError(UNSAID)
 
     def _is_close(self, node: ast.expr, names: Names) -> bool:

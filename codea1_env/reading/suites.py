@@ -207,7 +207,8 @@ class _Suite:
         in_json, in_python = partial(listed_tests, answer), partial(_literal_tests, answer)
         has_quotes = '"""' in answer or "'''" in answer  # no JSON has them
         found = in_python() or in_json() if has_quotes else in_json() or in_python()
-        if len(found) <= len(self.tests):
+        is_last = "{" in answer_in(text).rpartition("assert")[2].partition("\n")[2]
+        if len(found) + is_last <= len(self.tests):  # of as many the last ones count
             found = []
         if found:
             self.tests, self.dropped, self._chars = [], [], MAX_CHARS

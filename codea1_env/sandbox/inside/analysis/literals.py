@@ -309,8 +309,8 @@ class _Reader:
                 name, self.items(arguments[0], _always if name == "len" else _is_total)
             )
         values = [self.value(argument) for argument in arguments]
-        if name == "str":
-            return plain.printed(values[0], "", self.meter) if len(values) == 1 else ""
+        if name == "str" and len(values) < 2:
+            return plain.printed(values[0], "", self.meter) if values else ""
         return _number_call(name, values)
 
     def formatted(self, node: Any) -> str:
@@ -321,7 +321,7 @@ class _Reader:
             return str(node.value)
         form = self.formatted(node.format_spec) if node.format_spec else ""
         value = self.value(node.value)
-        return plain.printed(value, form, self.meter, as_literal=node.conversion == ord("r"))
+        return plain.printed(value, form, self.meter, node.conversion)
 
     def dict_call(self, node: Any) -> dict[Any, Any]:
         if len(node.args) > 1 or any(keyword.arg is None for keyword in node.keywords):

@@ -105,12 +105,16 @@ def hashable(values: list[Any]) -> list[Any]:
     return values
 
 
-def printed(value: Any, form: str, meter: LiteralMeter, *, as_literal: bool = False) -> str:
+_CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
+
+
+def printed(value: Any, form: str, meter: LiteralMeter, conversion: int = -1) -> str:
     """Return the text of a number or a text, in a form that an f-string states: one that is not much longer than the value."""
     if type(value) not in _PRINTED or meter.exact or not _FORM.fullmatch(form):
         raise NotLiteralError("the text of such a value")
     try:
-        made = format(repr(value) if as_literal else value, form)
+        convert = _CONVERSIONS.get(conversion)
+        made = format(convert(value) if convert else value, form)
     except (ValueError, TypeError, OverflowError):
         raise NotLiteralError("a text that cannot be made") from None
     meter.spend(len(made))
