@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -228,8 +229,18 @@ def _of_ray(config: TrainConfig) -> Iterator[str]:
                 f"Expect {name} with engine='ray', actually: {name}={values[name]!r} and engine="
                 f"{config.engine!r}. Set engine to 'ray', or {name} to {default!r}."
             )
+    named = re.fullmatch(r"[^/\s]+:(\d{1,5})", config.address)
+    if config.address not in ("local", "auto") and not (named and 0 < int(named[1]) < 2**16):
+        yield (
+            "Expect address to be 'local', 'auto', or HOST:PORT of the head of a Ray cluster, with a port from 1 to 65535, "
+            f"actually: {config.address!r}."
+        )
     for role in ("coder", "tester"):
         own, (learn, write) = config.player(role), config.devices_of(role)
+        if own.player != "llm" and (own.devices, own.writers) != (1, None):
+            yield (
+                f"Expect {role}.devices and {role}.writers of a language model, actually: {role}.player={own.player!r}. Leave them out."
+            )
         if own.player != "llm" or own.freeze:
             continue
         if learn < 1:

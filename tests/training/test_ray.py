@@ -243,6 +243,28 @@ def test_settings_of_ray_are_refused_without_it(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(
+    "address", ["", "ray://127.0.0.1:1", "127.0.0.1", ":6379", "127.0.0.1:0", "127.0.0.1:65536"]
+)
+def test_an_address_that_is_none(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert codea1(["train", "--engine", "ray", "--address", address]) == 2
+    assert f"a port from 1 to 65535, actually: {address!r}" in capsys.readouterr().err
+
+
+def test_a_table_has_no_devices(capsys: pytest.CaptureFixture[str]) -> None:
+    assert codea1(["train", "--preset", "tabular", "--engine", "ray", "--coder.devices", "2"]) == 2
+    assert "of a language model" in capsys.readouterr().err
+
+
+def test_a_cluster_of_a_run_leaves_no_token(tmp_path: Path) -> None:
+    known = {name: os.environ[name] for name in os.environ if not name.startswith("RAY_")}
+    code = "from codea1_env.training.ray.cluster import connect; connect('local').shutdown()"
+    subprocess.run(
+        [sys.executable, "-c", code], env=known | {"HOME": str(tmp_path)}, check=True, timeout=150
+    )
+    assert not (tmp_path / ".ray" / "auth_token").exists()
+
+
+@pytest.mark.parametrize(
     ("changes", "match"),
     [
         (

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import signal
 import socket
 import threading
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import codea1_env
@@ -26,6 +28,8 @@ def connect(address: str, processes: int = 0) -> Any:
 
     Raises a RunError if there is none, a MissingExtraError without Ray.
     """
+    if address == "local":
+        _make_token()
     ray: Any = require("ray", "ray")
     # What Ray notices of lost processes it prints on standard output, which may be for programs; we say it ourselves.
     require("ray._private.worker", "ray").__dict__["print_to_stdstream"] = _noticed
@@ -48,6 +52,8 @@ def connect(address: str, processes: int = 0) -> Any:
             # of what later versions will do with GPUs
             warnings.simplefilter("ignore", FutureWarning)
             ray.init(address=address, num_cpus=own, log_to_driver=False, logging_level="ERROR")
+    except SystemExit as error:  # Ray's answer to SIGTERM
+        raise KeyboardInterrupt from error
     except Exception as error:  # Ray raises no narrower one where a node is slow to start
         # Of other versions Ray tells in several lines.
         said = " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
@@ -58,6 +64,16 @@ def connect(address: str, processes: int = 0) -> Any:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, before)
     return ray
+
+
+def _make_token() -> None:
+    """Give a cluster of this run a token that ends with it.
+
+    Ray would write one into the home folder, and each later `ray start` there would ask all machines for it.
+    """
+    named = {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys()
+    if not named and not (Path.home() / ".ray" / "auth_token").exists():
+        os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
 def _noticed(batch: Mapping[str, Any], ignore_prefix: bool) -> None:
