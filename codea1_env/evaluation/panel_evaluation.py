@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,10 +23,12 @@ from codea1_env.evaluation.panel import (
 from codea1_env.evaluation.samples import SampleFile, SamplesError
 from codea1_env.evaluation.suites.samples import SuiteSample, content_of
 from codea1_env.evaluation.task import Question
-from codea1_env.problems import Problem, load_problems
+from codea1_env.problems import Problem
 from codea1_env.referee import Referee, Round
 from codea1_env.responses import parse_suites
 from codea1_env.sandbox import Sandbox
+
+_BUNDLED = "bundled:"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -62,9 +64,7 @@ class PanelEvaluation(TestEvaluation[SuiteSample, Mapping[str, Any]]):
     def load(self, problems: Sequence[Problem]) -> dict[str, int]:
         """Take the source of mutants, of right programs and of wrong ones that a model wrote."""
         self._source = list(problems)
-        bundled = [*load_problems("planted"), *load_problems("starter")]
-        names = {each.task_id for each in problems}
-        return super().load([*problems, *(each for each in bundled if each.task_id not in names)])
+        return super().load(problems)
 
     def begin(self, sandbox: Sandbox) -> None:
         """Draw the panel."""
@@ -74,9 +74,18 @@ class PanelEvaluation(TestEvaluation[SuiteSample, Mapping[str, Any]]):
             self._source, self.left_out, self.referee, self.panel_seed, self.panel_size
         )
         self._of: dict[str, list[PanelProgram]] = {}
+        known = self.problems
+        self.problems = {task: known[task] for task in self.panel.unusable}
         for each in self.panel.programs:
-            self._of.setdefault(each.problem.task_id, []).append(each)
-        self.problems = {task: self.problems[task] for task in self.problems if task in self._of}
+            task = each.problem.task_id
+            if not _same(known.setdefault(task, each.problem), each.problem):
+                task = f"{_BUNDLED}{task}"  # the source has another problem of this name
+            self.problems[task] = replace(each.problem, task_id=task)
+            self._of.setdefault(task, []).append(each)
+
+    def faults(self) -> dict[str, str]:
+        """Task -> why its reference can judge no tests."""
+        return dict(self.panel.unusable)
 
     def questions(self, num_samples: int) -> list[Question]:
         """Return each program of the panel so many times."""
@@ -143,6 +152,10 @@ class PanelEvaluation(TestEvaluation[SuiteSample, Mapping[str, Any]]):
         """Say which rows are missing."""
         said = [f"Left out: {ROWS[row]} ({why})" for row, why in report["left_out"].items()]
         return [*super().lines(report), *said]
+
+
+def _same(one: Problem, other: Problem) -> bool:
+    return (one.prompt, one.reference) == (other.prompt, other.reference)
 
 
 def _count(row: Mapping[str, Any]) -> PanelCount:

@@ -64,9 +64,12 @@ class PanelOfRun:
     @property
     def left_out(self) -> list[str]:
         """Lines about rows that have no programs: they are not measured."""
-        return [
-            f"Left out of the panel: {ROWS[row]} ({why})."
-            for row, why in self._panel.left_out.items()
+        panel = self._panel
+        rows = [
+            f"Left out of the panel: {ROWS[row]} ({why})." for row, why in panel.left_out.items()
+        ]
+        return rows + [
+            f"Left out of the panel: {it} ({why})." for it, why in panel.unusable.items()
         ]
 
     @cached_property

@@ -11,7 +11,7 @@ from codea1_env.agents.scripted import CopierTester
 from codea1_env.evaluation.panel import ROWS, Panel, PanelCount, PanelProgram, draw_panel
 from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Case, Sandbox
 from codea1_env.spaces import Observation
 
 SIZE = 4
@@ -79,6 +79,26 @@ def test_a_source_without_references_leaves_rows_out(sandbox: Sandbox) -> None:
     found = draw_panel([bare], [], Referee(sandbox), seed=0, size=2)
     assert set(found.left_out) == {"new_mutants", "valid"}
     assert {each.row for each in found.programs} == set(ROWS) - set(found.left_out)
+
+
+def test_references_that_judge_no_test_are_named(sandbox: Sandbox) -> None:
+    """They are in no row: nobody could break their mutants, or write a right test of them."""
+    head = "def f(n: int) -> int:\n"
+    bodies = {
+        "raises": "    raise ValueError",
+        "slow": "    for _ in range(10**8): pass\n    return n + 1",
+        "wrong": "    return n + 2",
+        "good": "    return n + 1",
+    }
+    source = [
+        Problem(name, head, "f", head + body, cases=[Case((n,), {}, n + 1) for n in range(3)])
+        for name, body in bodies.items()
+    ]
+    source.append(Problem("unknown", head, "f", head + bodies["raises"], cases=[Case((2,))]))
+    rows = ("new_mutants", "valid")
+    found = draw_panel(source, [], Referee(sandbox), seed=0, size=9, rows=rows)
+    assert {each.problem.task_id for each in found.programs} == {"good"}
+    assert found.unusable.keys() == {"raises", "slow", "wrong", "unknown"}
 
 
 def test_wrong_values_break_but_are_not_right(sandbox: Sandbox) -> None:

@@ -116,6 +116,7 @@ def save_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
     tensors = {key: value for key, value in values.items() if isinstance(value, torch.Tensor)}
     with _as_os_error(folder):
         save_file(_on_cpu(tensors), folder / "optimizer.safetensors")
+    (folder / "optimizer.safetensors").chmod(0o644)  # it is written for its owner alone
     state = {
         "version": _VERSION,
         "base": base,

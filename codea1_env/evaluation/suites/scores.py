@@ -19,6 +19,7 @@ from codea1_env.evaluation.task import ProblemFault, Stored
 from codea1_env.judging.verdicts import GAME_LIMITS
 from codea1_env.mutation import generate_mutants
 from codea1_env.oracle import BrokenReferenceError, gather
+from codea1_env.problem_sets.expected import NoValueError
 from codea1_env.problem_sets.judging import (
     MIN_SECONDS,
     is_unjudged,
@@ -160,7 +161,12 @@ class SuiteJudge:
             return ProblemCheck(problem.task_id, fault, unjudged=unjudged)
         if not (problem.cases or problem.test_module):
             return ProblemCheck(problem.task_id, "")
-        golden = submit_to_tests(problem, problem.reference, _PATIENT, self._sandbox).result()
+        try:
+            golden = submit_to_tests(problem, problem.reference, _PATIENT, self._sandbox).result()
+        except NoValueError as error:
+            return ProblemCheck(problem.task_id, str(error), unjudged=error.unjudged)
+        except TypeError as error:  # a case that is no plain data
+            return ProblemCheck(problem.task_id, str(error))
         if not passes(golden):
             return ProblemCheck(problem.task_id, "", unjudged=is_unjudged(golden))
         limits = limits_beside(golden, self._min_seconds)
