@@ -10,7 +10,7 @@ r"""Rules of comparison by name: when an output is right; see `Problem.compare`.
 | `loose-lines` | the same, but neither do blanks before a line, and 2.50 is 2.5, as in LiveCodeBench |
 
 `atol` is the absolute tolerance of floats, or of printed numbers. 0 stands for 1e-6 (`equal`, as EvalPlus), and for none
-where programs print. The relative tolerance of `equal` is 1e-7, as in EvalPlus. What no rule says, a checker does
+where printed texts are compared. The relative tolerance of `equal` is 1e-7, as in EvalPlus. What no rule says, a checker does
 (`Problem.checker`): text of the problem's author, which runs in a contained process of its own, on plain data.
 
 Values are compared by `codea1_env.sandbox.compare`, outside of the program's process. In the game what is expected is the
@@ -27,7 +27,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from codea1_env.sandbox import (
     RETURNED,
@@ -83,10 +83,9 @@ _OF_LOOK = f"""
 
 def {_LOOKED}(*question):
     try:
-        {_NAME}(*question)
+        return {_NAME}(*question) is True
     except Exception:
-        pass
-    return True
+        return False
 """
 _Question = tuple[Any, Any, Any]
 _checked = LRUCache[tuple[str, _Question], TestResult]()
@@ -262,11 +261,19 @@ def _ask(
     return [replace(_verdict(answer), cpu_time=answer.cpu_time) for answer in answers]
 
 
-def hanging_case(checker: str, cases: Sequence[tuple[Any, Any]], sandbox: Sandbox) -> int | None:
-    """Place of the golden case on which a checker hangs; None for none.
+class Look(NamedTuple):
+    """What a checker does on golden cases."""
 
-    It is asked about the expected output of each case, and about that of the next case, which is wrong for most. A problem
-    whose checker hangs there is broken: no player has a part in it.
+    hangs: int | None
+    """Place of the case on which it hangs; None for none."""
+    accepts: int
+    """Expected outputs that it finds right."""
+
+
+def look_at(checker: str, cases: Sequence[tuple[Any, Any]], sandbox: Sandbox) -> Look:
+    """Look at what a checker does on golden cases: no player has a part in it.
+
+    It is asked about the expected output of each case, and about that of the next case, which is wrong for most.
 
     Args:
         checker: Its text.
@@ -280,7 +287,9 @@ def hanging_case(checker: str, cases: Sequence[tuple[Any, Any]], sandbox: Sandbo
     asked = [*((args, right, right) for args, right in cases), *wrong]
     said = _ask(checker + _OF_LOOK, _LOOKED, sandbox, asked, _LOOK, _is_no_last)
     hangs = bool(said) and is_late(said[-1]) and said[-1].limit is not Limit.RUN
-    return (len(said) - 1) % len(cases) if hangs else None
+    unsure = sum(each.outcome is Outcome.UNJUDGED or is_late(each) for each in said[: len(cases)])
+    accepts = unsure + sum(each.passed for each in said[: len(cases)])
+    return Look((len(said) - 1) % len(cases) if hangs else None, accepts)
 
 
 class CheckerFault(TestResult):

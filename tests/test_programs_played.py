@@ -522,3 +522,16 @@ def test_spellings_of_one_input_are_one_test(sandbox: Sandbox) -> None:
     spaced = replace(problem, cases=(*shown, Case((" 2\n1  1\n",), {}, "2\n")))
     [verdict] = Referee(sandbox).judge([Round(spaced, reference, [suite])])
     assert [test.status for test in verdict.suites[0].tests].count("kept") > 1
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected", "atol", "passed"),
+    [("05", "5", 0.0, False), ("5.0000001", "5", 0.0, False), ("5 ", "5\n", 0.0, True), ("5.0000001", "5", 1e-6, True)],
+)  # fmt: skip
+def test_printed_numbers_are_compared_as_they_are_written(
+    printed: str, expected: str, atol: float, passed: bool, sandbox: Sandbox
+) -> None:
+    case = Case(("",), {}, expected)
+    code = f"print({printed!r})"
+    [result] = sandbox.run_cases(code, "", [case], compare="lines", atol=atol)
+    assert result.passed == passed

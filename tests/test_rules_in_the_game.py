@@ -204,6 +204,15 @@ def test_a_checker_that_hangs_on_golden_cases_is_asked_once(sandbox, monkeypatch
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize("body", ["return 1 / 0", "return None", "return False", "exit()"])
+def test_a_checker_that_accepts_no_golden_output_is_an_error_in_the_data(body: str, sandbox: Sandbox) -> None:  # fmt: skip
+    """Whoever said something else than the reference would be failed, and a tester paid."""
+    cases = [Case((4,), {}, 2), Case((9,), {}, 3)]
+    broken = dataclasses.replace(ROOT, checker=f"def check(*_): {body}", cases=cases)
+    with pytest.raises(BrokenReferenceError, match="find expected outputs right"):
+        judge(sandbox, broken, "def f(n): return 2", ["assert f(16) == 4"])
+
+
 def test_what_no_checker_could_judge_pays_nobody(sandbox, monkeypatch):
     demo = dataclasses.replace(ROOT, checker=ROOT.checker + "# unjudged")
     failed = [CallResult(Outcome.UNJUDGED, "lost")]

@@ -22,7 +22,7 @@ from codea1_env.compare import (
 )
 from codea1_env.judging.verdicts import BEGAN_ANEW, Counters
 from codea1_env.oracle import BrokenReferenceError, Truth, gather, is_spent
-from codea1_env.problem_sets.judging import hanging_checker
+from codea1_env.problem_sets.judging import checker_fault
 from codea1_env.problems import Problem
 from codea1_env.reading.keeping import Keeping
 from codea1_env.responses import Test
@@ -350,19 +350,20 @@ def judge_prediction(
     return check_replies(subject.checker, [(test.call, frame, reply)], sandbox)[0]
 
 
-_hanging = LRUCache[Subject, str]()
+_looked_at = LRUCache[tuple[Subject, str, int], str]()
 
 
 def require_answers(subject: Subject, problem: Problem, sandbox: Sandbox) -> None:
-    """Raise a `BrokenReferenceError` where the checker of a problem hangs on golden cases: it would on every program."""
-    said = _hanging.get(subject)
+    """Raise a `BrokenReferenceError` where the checker of a problem hangs on golden cases, or finds no expected output right."""
+    key = (subject, problem.task_id, len(problem.cases))
+    said = _looked_at.get(key)
     if said is None:
-        said = hanging_checker(problem, sandbox)
-        _hanging.put(subject, said, len(subject.code) + len(subject.checker))
+        said = checker_fault(problem, sandbox, accepting=True)
+        _looked_at.put(key, said, len(subject.code) + len(subject.checker))
     if said:
         raise BrokenReferenceError(
-            f"Expect the checker of problem {problem.task_id!r} to answer within some seconds, actually: {said}. Check the "
-            "data with `codea1 problems validate`."
+            f"Expect the checker of problem {problem.task_id!r} to find expected outputs right within some seconds, actually: {said}. "
+            "Check the data with `codea1 problems validate`."
         )
 
 

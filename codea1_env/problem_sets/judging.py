@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import Future
 
-from codea1_env.compare import Checker, hanging_case
+from codea1_env.compare import Checker, look_at
 from codea1_env.problem_sets.expected import encoded, expected_values
 from codea1_env.problem_sets.problem import Problem
 from codea1_env.reading.definitions import put_before
@@ -27,7 +27,7 @@ from codea1_env.sandbox import (
     Sandbox,
     TestResult,
 )
-from codea1_env.sandbox.compare import FLOAT_ATOL
+from codea1_env.sandbox.compare import default_atol
 from codea1_env.sandbox.test_modules import NEEDS_PYTEST, has_pytest
 
 MIN_SECONDS = 0.5  # CPU time that a mutant may take at least, for loading and all tests
@@ -93,7 +93,7 @@ def comparison_of(problem: Problem) -> Comparison:
     """Return how the cases of a problem are compared."""
     if problem.kind == "program":
         return Comparison(problem.compare, problem.atol, 0.0)
-    return Comparison(problem.compare, problem.atol or FLOAT_ATOL)
+    return Comparison(problem.compare, problem.atol or default_atol(problem.compare))
 
 
 def checker_of(problem: Problem) -> str:
@@ -108,14 +108,24 @@ def check(args, output, expected, _of_input=check):
 """
 
 
-def hanging_checker(problem: Problem, sandbox: Sandbox) -> str:
-    """Where the checker of a problem hangs, in words; "" for nowhere, or where there is none. Unknown values are left out."""
+def checker_fault(problem: Problem, sandbox: Sandbox, *, accepting: bool = False) -> str:
+    """Say what is wrong with the checker of a problem, by its golden tests; "" for nothing, or where there is none.
+
+    Args:
+        problem: Of its tests those of unknown values are left out.
+        sandbox: Where the checker runs.
+        accepting: Whether one that finds no expected output right is wrong, too. In the game it is: what is expected there is the
+            reference's own output.
+    """
     known = [(n, case) for n, case in enumerate(problem.cases, 1) if case.expected is not UNKNOWN]
     if not (problem.checker and known):
         return ""
-    asked = [(case.args, case.expected) for _, case in known]
-    place = hanging_case(checker_of(problem), asked, sandbox)
-    return "" if place is None else f"no answer on test {known[place][0]}"
+    look = look_at(checker_of(problem), [(case.args, case.expected) for _, case in known], sandbox)
+    if look.hangs is not None:
+        return f"no answer on test {known[look.hangs][0]}"
+    return (
+        "" if look.accepts or not accepting else f"True for none of {len(known)} expected outputs"
+    )
 
 
 _ROOM = 1 << 16

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from codea1_env.compare import CheckerFault, is_late, same
 from codea1_env.problem_sets.contracts import contract_fault
 from codea1_env.problem_sets.expected import NoValueError, encoded
-from codea1_env.problem_sets.judging import comparison_of, hanging_checker, passes, submit_to_tests
+from codea1_env.problem_sets.judging import checker_fault, comparison_of, passes, submit_to_tests
 from codea1_env.problem_sets.problem import call_of
 from codea1_env.problem_sets.wrong_programs import KINDS, Met, meet_tests
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
@@ -189,7 +189,7 @@ def _check(
     known = list(_without_run(problem))
     if not problem.reference.strip():
         return known, ()
-    if said := hanging_checker(problem, sandbox):
+    if said := checker_fault(problem, sandbox):
         said = f"Expect the checker to answer within some seconds, actually: {said}. Correct it."
         return [(FindingKind.CHECKER_FAILS, said), *known], ()
     try:

@@ -60,6 +60,11 @@ class Comparison(NamedTuple):
         return difference(out, expected, self.atol, loose=self.rule == "loose-lines")
 
 
+def default_atol(rule: Rule) -> float:
+    """Return the absolute tolerance where none is said: printed numbers are compared as they are written."""
+    return 0.0 if rule in _OF_LINES else FLOAT_ATOL
+
+
 @dataclass(frozen=True, slots=True)
 class Returned:
     """The value that a call returned."""

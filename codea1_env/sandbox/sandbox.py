@@ -25,7 +25,7 @@ from .calls import (
     judge_cases,
     returned_values,
 )
-from .compare import FLOAT_ATOL, Comparison, Rule
+from .compare import Comparison, Rule, default_atol
 from .jobs import Job, Limits, WorkerKind, check_seed, exact
 from .judging import judge
 from .levels import check_level, check_memory, strongest_level
@@ -190,7 +190,7 @@ class Sandbox:
             name: The function, or `Class.method`: the method of a new instance for each case.
             cases: The tests. All expected values are known.
             compare: When a value is right; see `codea1_env.sandbox.compare.Comparison`.
-            atol: Absolute tolerance where a float is expected; 0 stands for 1e-6, that of EvalPlus.
+            atol: Absolute tolerance of floats and printed numbers. 0 stands for 1e-6, that of EvalPlus; by lines for none.
             limits: See `Job.limits`.
             hash_seed: See `Job.hash_seed`.
             stop: Whether the first case that is not passed is the last.
@@ -209,7 +209,7 @@ class Sandbox:
             code,
             name,
             encoded_cases(cases),
-            comparison=Comparison(exact(compare), atol or FLOAT_ATOL),
+            comparison=Comparison(exact(compare), atol or default_atol(compare)),
             limits=limits,
             hash_seed=hash_seed,
             stop=stop,

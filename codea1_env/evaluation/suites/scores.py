@@ -49,8 +49,8 @@ _NOT_TRIED = (
 """Faults of wrong tests that pass on no program, or would cost too much there."""
 MAX_POOL = 20
 """Mutants of a problem that are taken as wrong programs where none are given."""
-_PATIENT = Limits(60, 600, 60, 600, calls_per_test=1)
-"""What a reference may use on the golden tests of its problem."""
+_PATIENT = Limits(60, 120, 60, 180, calls_per_test=1)
+"""What a reference may use on the golden tests of its problem. One that waits, and computes nothing, ends late, too."""
 _AS_WRITTEN = replace(GAME_LIMITS, run_cpu_time=3 * GAME_LIMITS.call_cpu_time)
 _REMEMBERED = 32
 
@@ -162,11 +162,16 @@ class SuiteJudge:
         if not (problem.cases or problem.test_module):
             return ProblemCheck(problem.task_id, "")
         try:
-            golden = submit_to_tests(problem, problem.reference, _PATIENT, self._sandbox).result()
+            golden = submit_to_tests(
+                problem, problem.reference, _PATIENT, self._sandbox, stop=True
+            ).result()
         except NoValueError as error:
             return ProblemCheck(problem.task_id, str(error), unjudged=error.unjudged)
         except TypeError as error:  # a case that is no plain data
             return ProblemCheck(problem.task_id, str(error))
+        if late := [each for each in golden.tests if each.outcome is Outcome.TIMEOUT]:
+            fault = f"its reference ends late on a golden test: {late[0].message}"
+            return ProblemCheck(problem.task_id, fault)
         if not passes(golden):
             return ProblemCheck(problem.task_id, "", unjudged=is_unjudged(golden))
         limits = limits_beside(golden, self._min_seconds)
