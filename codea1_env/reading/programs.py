@@ -31,7 +31,8 @@ _MOST_READINGS = 10
 def read_programs(answers: list[tuple[str, str | None, str]]) -> list[tuple[str, str | None]]:
     r"""Return the programs in answers.
 
-    It is the last block that defines the entry point, with what it needs of other blocks (imports, functions,
+    An answer that is Python as a whole, with fences only in its strings and comments, is the program.
+    Else it is the last block that defines the entry point, with what it needs of other blocks (imports, functions,
     constants) in front. A bare header, a stub and a use of the function define nothing; a block that is cut off counts
     only if no other one does. Without such a block it is the code between the prose, the body of the function that the
     prompt begins, or a string of JSON. A last statement that is cut off is left out if the rest is a program.
@@ -91,6 +92,8 @@ def _checked(code: str) -> tuple[str, str | None]:
 
 def _program(answer: str, entry_point: str | None, prompt: str) -> str:
     blocks = python_in(answer)
+    if blocks and not answer.lstrip().startswith(("```", "~~~")) and _is_whole(answer, entry_point):
+        return answer
     if entry_point:
         name = entry_point.partition(".")[0]
         stub, code = _defining(blocks, answer, name)
@@ -109,6 +112,14 @@ def _program(answer: str, entry_point: str | None, prompt: str) -> str:
         return answer
     functions = _holding(blocks, r"(?:async\s+)?(?:def|class)\s+(?!test)\w")
     return blocks[functions[-1] if functions else -1].code
+
+
+def _is_whole(answer: str, entry_point: str | None) -> bool:
+    """Whether all of an answer with fences is a program: Python has them in strings and comments only."""
+    body = parsed(answer)
+    if not body or not (defines(answer, entry_point.partition(".")[0]) if entry_point else True):
+        return False
+    return any(not isinstance(node, ast.Expr) or isinstance(node.value, ast.Call) for node in body)
 
 
 def _script(answer: str, codes: list[str]) -> str:
