@@ -8,12 +8,11 @@ over literals are unrolled, functions and methods are entered once each, with th
 from __future__ import annotations
 
 import ast
-import contextlib
 import itertools
 import json
 import marshal
 import re
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from codea1_env.sandbox.inside import codec
@@ -23,7 +22,8 @@ from .chunks import PARSE_ERRORS, Chunk, chunks, message_of, parse
 from .examples import RUN, asserted
 from .fences import answer_in, python_in, unfenced
 from .inputs import InputSignature
-from .json_texts import INPUTS, OUTPUTS, listed_statements, listed_tests, strings_with, tests_in
+from .json_texts import listed_statements, strings_with
+from .listed import INPUTS, OUTPUTS, listed_tests
 from .predictions import Call, Prediction
 from .signatures import TOO_LONG, BindingError, Signature
 from .statements import ANSWER, MAX_DROPPED, Enough, Statements
@@ -80,21 +80,6 @@ def _texts_in(body: list[ast.stmt]) -> list[str]:
         return []
     found = [each.value for each in value.elts if isinstance(each, ast.Constant)]
     return [text for text in found if isinstance(text, str)]
-
-
-def _literal_tests(answer: str) -> list[dict[str, object]]:
-    """Return the objects with an input in literals of Python, with triple quotes for example."""
-    found: list[dict[str, object]] = []
-    for code in [block.code for block in python_in(answer)] or [answer]:
-        try:
-            body = parse(code)
-        except PARSE_ERRORS:
-            continue
-        for node in body:
-            if isinstance(node, (ast.Expr, ast.Assign)):
-                with contextlib.suppress(NotLiteralError):
-                    found += tests_in(read(node.value))
-    return found
 
 
 @lru_cache(maxsize=4096)
@@ -164,12 +149,8 @@ class _Suite:
 
     def read(self, text: str) -> None:
         try:
-            if isinstance(self._signature, InputSignature):
-                self._of_program(text)
-            else:
-                self._answer(text)
-            if not self.tests and "assert" in text and self._entry_point in text:
-                self._in_json(answer_in(text))
+            if not (text.startswith("assert ") and self._assertions(text)):
+                self._shown(text)
         except (Enough, NotLiteralError) as error:
             self._drop("", f"{error}: the others are left out", "", False)
         except RecursionError:
@@ -177,12 +158,20 @@ class _Suite:
         if not self.tests and not self.dropped:
             self._drop("", "the answer holds no test", text[:MAX_SHOWN], False)
 
-    def _answer(self, text: str) -> None:
-        if text.startswith("assert ") and self._assertions(text):
-            return None
+    def _shown(self, text: str) -> None:
         answer = answer_in(text)
         if not answer.strip():
             return self._drop("", "the answer is nothing but reasoning", text[:MAX_SHOWN], False)
+        if isinstance(self._signature, InputSignature):
+            return self._of_program(answer.replace("\r\n", "\n").replace("\r", "\n"))
+        return self._answer(answer)
+
+    def _answer(self, answer: str) -> None:
+        self._openly(answer)
+        if not self.tests and "assert" in answer and self._entry_point in answer:
+            self._in_json(answer)
+
+    def _openly(self, answer: str) -> None:
         if _KEY in answer:
             listed = listed_statements(answer, _KEY)
             if listed is not None:
@@ -195,29 +184,22 @@ class _Suite:
             self._code(unfenced(answer))
         return None
 
-    def _of_program(self, text: str) -> None:
+    def _of_program(self, answer: str) -> None:
         """Read tests of a program: assertions that call `run`, or else a list of inputs and outputs."""
-        if "assert" in text:
-            self._answer(text)
-        answer = answer_in(text)
-        if self.tests:  # an assertion in the prose before a list hides none of it
-            answer = "\n".join([line for line in answer.split("\n") if "assert" not in line])
-            if "{" not in answer:
-                return
-        in_json, in_python = partial(listed_tests, answer), partial(_literal_tests, answer)
-        has_quotes = '"""' in answer or "'''" in answer  # no JSON has them
-        found = in_python() or in_json() if has_quotes else in_json() or in_python()
-        is_last = "{" in answer_in(text).rpartition("assert")[2].partition("\n")[2]
+        found, rest = listed_tests(answer)
+        if not found:
+            return self._answer(rest)
+        if "assert" in rest:
+            self._openly(rest)
+        is_last = found[-1].end > rest.rfind("assert")
         if len(found) + is_last <= len(self.tests):  # of as many the last ones count
-            found = []
-        if found:
-            self.tests, self.dropped, self._chars = [], [], MAX_CHARS
-        elif "assert" not in text:
-            self._answer(text)
+            return None
+        self.tests, self.dropped, self._chars = [], [], MAX_CHARS
         for number, test in enumerate(found):
             if number >= ANSWER.tests:
                 raise Enough(f"more than {ANSWER.tests} tests")
-            self._listed(test)
+            self._listed(test.fields)
+        return None
 
     def _listed(self, test: dict[str, object]) -> None:
         given = next(test[name] for name in INPUTS if name in test)
