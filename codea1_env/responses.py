@@ -91,6 +91,8 @@ class Test(NamedTuple):
     fault: InvalidReason | None = None
     """What is wrong with it, if that is known without asking the reference."""
     reason: str = ""
+    stripped: str = ""
+    """What the test takes off the ends of what a program prints: blanks ("strip"), or those behind it ("rstrip")."""
 
     @property
     def text(self) -> str:
@@ -220,10 +222,10 @@ def _call_of(problem: Problem, is_listed: bool) -> str:
 
 
 def _test(called: str, row: Sequence[Any]) -> Test:
-    call, predicted, arguments, same, value, absolute, relative, fault, reason = row
+    call, predicted, arguments, same, value, absolute, relative, fault, reason, stripped = row
     return Test(
         bytes.fromhex(call), bytes.fromhex(predicted), called.format(arguments), same, value,
-        absolute, relative, _FAULTS.get(fault), reason,
+        absolute, relative, _FAULTS.get(fault), reason, stripped,
     )  # fmt: skip
 
 

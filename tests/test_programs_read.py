@@ -8,6 +8,7 @@ import marshal
 import pytest
 
 from codea1_env.problems import Problem
+from codea1_env.referee import Referee, Round
 from codea1_env.responses import Test, parse_suite, read_program
 from codea1_env.sandbox import Sandbox
 
@@ -138,3 +139,73 @@ def test_hostile_lists_are_explained(text: str, sandbox: Sandbox) -> None:
     found = parse_suite(text[:65_000], ECHO, sandbox)
     assert len(found.tests) <= 64
     assert found.dropped
+
+
+# Numbers, and texts without blanks
+
+
+def statuses(reference: str, answer: str, sandbox: Sandbox) -> list[str]:
+    problem = Problem("p", "Print.", "", reference)
+    [verdict] = Referee(sandbox).judge([Round(problem, "print(0)", [[answer]])])
+    return [test.status for test in verdict.suites[0].tests]
+
+
+def test_printed_numbers_are_compared_as_tests_say(sandbox: Sandbox) -> None:
+    answer = (
+        "import math, pytest\nassert float(run('5')) == pytest.approx(2.5)\nassert pytest.approx(2) == float(run('4'))\n"
+        "assert float(run('7').strip()) == pytest.approx(3.5004, abs=1e-3)\nassert math.isclose(float(run('9')), 4.5)\n"
+        "assert float(run('6')) == 3\n"
+        "assert float(run('11')) == pytest.approx(5.4)\nassert float(run('13')) == pytest.approx(6.5004)"
+    )
+    halves = "print(' ', int(input()) / 2)"
+    found = statuses(halves, answer, sandbox)
+    assert found == ["kept"] * 5 + ["corrected"] * 2
+    assert statuses("print(' 12')", "assert int(run('1')) == 12", sandbox) == ["kept"]
+
+
+def test_conversions_of_functions_have_tolerances(sandbox: Sandbox) -> None:
+    answer = (
+        "assert float(double(2)) == pytest.approx(4.0)\nassert round(double(3), 2) == approx(6.0)\n"
+        "assert float(double(4)) == pytest.approx(8.0, abs=1)"
+    )
+    found = parse_suite(answer, DOUBLE, sandbox)
+    assert [(test.value, test.absolute, test.relative) for test in found.tests] == [
+        ("4.0", 1e-12, 1e-6),
+        ("6.0", 0.005, 1e-6),
+    ]
+    assert [item.reason for item in found.dropped] == ["a tolerance of 1 says too little"]
+
+
+@pytest.mark.parametrize(
+    ("test", "status"),
+    [
+        ("run('a').strip() == 'b  c'", "kept"),
+        ("'b  c' == run('a').rstrip().strip()", "kept"),
+        ("run('a').rstrip() == ' b  c'", "kept"),
+        ("run('a').rstrip() == 'b  c'", "corrected"),
+        ("run('a').strip() == 'b c'", "corrected"),
+        ("run('a') == 'b  c'", "corrected"),
+        ("run('a') == ' b  c'", "kept"),
+    ],
+)
+def test_what_is_stripped_is_compared_without_blanks(
+    test: str, status: str, sandbox: Sandbox
+) -> None:
+    assert statuses("print(' b  c')", f"assert {test}", sandbox) == [status]
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["run('a').strip() == ' b'", "run('a').strip() == 'b\\n'", "run('a').rstrip() == ' b\\n'", "'b ' == run('a').strip()"],
+)  # fmt: skip
+def test_no_blanks_are_left_where_they_are_stripped(test: str, sandbox: Sandbox) -> None:
+    found = parse_suite(f"assert {test}", ECHO, sandbox)
+    assert not found.tests
+    [dropped] = found.dropped
+    assert dropped.invalid
+    assert dropped.reason.endswith("strip() leaves no such blanks at the ends")
+
+
+def test_a_name_keeps_what_was_stripped(sandbox: Sandbox) -> None:
+    answer = "shown = run('a').strip()\nassert shown == 'b'\nassert shown.rstrip() == 'b'"
+    assert statuses("print(' b')", answer, sandbox) == ["kept", "duplicate"]

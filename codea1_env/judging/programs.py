@@ -24,6 +24,7 @@ from codea1_env.judging.verdicts import BEGAN_ANEW, Counters
 from codea1_env.oracle import BrokenReferenceError, Truth, gather, is_spent
 from codea1_env.problem_sets.judging import checker_fault
 from codea1_env.problems import Problem
+from codea1_env.reading.inputs import left_by
 from codea1_env.reading.keeping import Keeping
 from codea1_env.responses import Test
 from codea1_env.sandbox import (
@@ -336,7 +337,8 @@ def judge_prediction(
     predicted = read_reply(frame)  # within a budget
     if not isinstance(predicted, Returned):
         return _WRONG
-    if same(predicted.value, right.value, subject.comparison(tolerance)):
+    value = left_by(test.stripped, right.value)
+    if same(predicted.value, value, subject.comparison(tolerance)):
         return _RIGHT
     if test.absolute is not None or test.relative is not None:
         stated = Comparison(atol=test.absolute or 0.0, rtol=test.relative or 0.0)

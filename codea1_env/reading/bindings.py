@@ -26,10 +26,10 @@ from .predictions import (
     Helper,
     Names,
     Prediction,
-    Tolerance,
     UnreadableError,
     name_of,
 )
+from .tolerances import Tolerance
 
 PURE = frozenset(dir(builtins)) - {"delattr", "eval", "exec", "next", "setattr", "vars"}
 """Functions of Python that change no argument."""

@@ -17,8 +17,9 @@ from codea1_env.sandbox.inside import codec
 from codea1_env.sandbox.inside.analysis.literals import LiteralMeter, NotLiteralError, read
 
 from .chunks import PARSE_ERRORS, message_of, parse
-from .predictions import Prediction, Tolerance
+from .predictions import Prediction
 from .statements import Bounds, Enough, Statements
+from .tolerances import Tolerance
 
 FILE = Bounds(items=2_000_000, work=4_000_000, tests=20_000, steps=200_000)
 """Of one row of a data file: the largest of MBPP+ has 800,000 characters of literals."""

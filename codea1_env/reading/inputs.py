@@ -52,6 +52,18 @@ def normal(text: str) -> str:
     return "\n".join(line.rstrip() for line in canonical(text).rstrip().split("\n"))
 
 
+def left_by(method: str, printed: Any) -> Any:
+    r"""Return what a method of texts leaves of what a program prints: "strip", "rstrip", or "" for none.
+
+    Example:
+        >>> left_by("strip", " 2\n"), left_by("rstrip", " 2\n"), left_by("", " 2\n")
+        ('2', ' 2', ' 2\n')
+    """
+    if type(printed) is not str or not method:
+        return printed
+    return printed.strip() if method == "strip" else printed.rstrip()
+
+
 def plain(text: str) -> str:
     r"""Return an input with one blank between words and none before them, and whole numbers without plus and leading zeros.
 

@@ -24,10 +24,8 @@ from codea1_env.sandbox.inside.analysis.literals import (
 from codea1_env.sandbox.inside.analysis.plain import check_unchanged
 
 from .examples import RUN
+from .tolerances import Tolerance, or_else, unusable, wider
 
-MAX_TOLERANCE = 0.01
-"""A larger tolerance says too little. Of values above 1 an absolute one is taken by their size."""
-_NUMBERS = (int, float, complex)
 Names = dict[str, Any]
 """What names stand for: plain data, or one of the marks below. Attributes are kept by "self.items"."""
 _CONVERTS: dict[str, type | None] = {
@@ -76,13 +74,8 @@ class Call(NamedTuple):
     arguments: list[Any]
     keywords: dict[str, Any]
     error: str = ""
-
-
-class Tolerance(NamedTuple):
-    """How much numbers may differ from a value; where both are stated, the wider one counts."""
-
-    absolute: float | None = None
-    relative: float | None = None
+    stripped: str = ""
+    """A method that takes blanks off what a program prints: "strip" or "rstrip"."""
 
 
 class Prediction(NamedTuple):
@@ -147,7 +140,8 @@ class Conditions:
             return None
         if self._prints and type(node) is ast.Call and name_of(node.func) in ("strip", "rstrip"):
             inner = node.func.value if type(node.func) is ast.Attribute else node
-            return None if node.args or inner is node else self.call(inner, names)
+            call = None if node.args or inner is node else self.call(inner, names)
+            return call and call._replace(stripped=max(call.stripped, name_of(node.func)))
         if type(node) is ast.Name:
             bound = names.get(node.id)
             if type(bound) is not Call:
@@ -255,23 +249,26 @@ class Conditions:
         call, other = sides(left, right, lambda side: self.call(side, names))
         if call is None:
             return self._converted(left, right, names)
-        tolerance = None
-        if type(other) is ast.Call and self._names_library(other.func, ("approx",), names):
-            self.meter.work(len(other.args) + len(other.keywords))
-            if not other.args:
-                raise UnreadableError("approx without a value")
-            stated = self.tolerance(other, 1, ("rel", "abs"), names)
-            only = stated.absolute is not None and stated.relative is None
-            tolerance = stated if only else _or_else(stated, Tolerance(1e-12, 1e-6))
-            other = other.args[0]
+        other, tolerance = self._approximate(other, names)
         return prediction(call, read(_stated(other, names), names, self.meter), tolerance)
+
+    def _approximate(self, node: ast.expr, names: Names) -> tuple[ast.expr, Tolerance | None]:
+        """Return the value in `approx(value)`, and its tolerance; what is none as it is."""
+        if type(node) is not ast.Call or not self._names_library(node.func, ("approx",), names):
+            return node, None
+        self.meter.work(len(node.args) + len(node.keywords))
+        if not node.args:
+            raise UnreadableError("approx without a value")
+        stated = self.tolerance(node, 1, ("rel", "abs"), names)
+        only = stated.absolute is not None and stated.relative is None
+        return node.args[0], stated if only else or_else(stated, Tolerance(1e-12, 1e-6))
 
     def almost(
         self, left: ast.expr, right: ast.expr, tolerance: Tolerance, names: Names
     ) -> Prediction:
         """Return what it says that two numbers differ by no more than a tolerance."""
         found = self.equal(left, right, names)
-        return prediction(found.call, found.value, _wider(tolerance, found.tolerance))
+        return prediction(found.call, found.value, wider(tolerance, found.tolerance))
 
     def number(self, node: ast.expr, names: Names) -> float:
         """Return a number that must be one."""
@@ -385,15 +382,22 @@ class Conditions:
             call = self.call(each.args[0], names) if known else None
             if call is None:
                 continue
+            other, tolerance = self._approximate(other, names)
             value = read(other, names, self.meter)
             if name == "round" and len(each.args) == 2:
                 places = read(each.args[1], names, self.meter)
                 if type(places) is not int or not 0 <= places <= 300:
                     raise UnreadableError("rounded in a way that cannot be read")
-                return prediction(call, value, Tolerance(absolute=0.5 * 10.0**-places))
-            if len(each.args) == 1 and type(value) is _CONVERTS[name]:
-                printed = Tolerance(0.0) if self._prints and name == "float" else None
-                return Prediction(call, value, printed, name)
+                rounded = Tolerance(absolute=0.5 * 10.0**-places)
+                return prediction(call, value, wider(rounded, tolerance))
+            is_printed = self._prints and name in ("int", "float")  # as a number, behind blanks
+            if len(each.args) == 1 and (
+                type(value) is _CONVERTS[name] or (is_printed and type(value) is int)
+            ):
+                if is_printed:
+                    call = call._replace(stripped="strip")
+                    tolerance = wider(tolerance, Tolerance(0.0) if name == "float" else None)
+                return prediction(call, value, tolerance)._replace(through=name)
         raise UnreadableError(UNSAID)
 
     def _is_close(self, node: ast.expr, names: Names) -> bool:
@@ -415,7 +419,7 @@ class Conditions:
         is_numpy = name_of(node.func) == "allclose" or getattr(home, "id", "") in ("np", "numpy")
         keys = ("rtol", "atol") if is_numpy else ("rel_tol", "abs_tol")
         default = Tolerance(1e-8, 1e-5) if is_numpy else Tolerance(None, 1e-9)
-        return _or_else(self.tolerance(node, 2, keys, names), default)
+        return or_else(self.tolerance(node, 2, keys, names), default)
 
     def tolerance(
         self, node: ast.Call, places: int, keys: tuple[str, str], names: Names
@@ -427,15 +431,6 @@ class Conditions:
             self.number(given[key], names) if key in given else None for key in keys
         )
         return Tolerance(absolute, relative)
-
-
-def _or_else(stated: Tolerance, default: Tolerance) -> Tolerance:
-    return Tolerance(*(b if a is None else a for a, b in zip(stated, default, strict=True)))
-
-
-def _wider(one: Tolerance, other: Tolerance | None) -> Tolerance:
-    pairs = zip(one, other or Tolerance(), strict=True)
-    return Tolerance(*(max((x for x in pair if x is not None), default=None) for pair in pairs))
 
 
 def _stated(node: Any, names: Names) -> ast.expr:
@@ -476,25 +471,6 @@ def name_of(node: ast.expr) -> str:
 
 def prediction(call: Call, value: Any, tolerance: Tolerance | None) -> Prediction:
     """Return a prediction, if its tolerance can be one: that of numbers, and small."""
-    if tolerance is not None:
-        size = _size(value)
-        if size is None:
-            raise UnreadableError("a tolerance of something else than numbers")
-        absolute, relative = tolerance.absolute or 0.0, tolerance.relative or 0.0
-        if absolute > MAX_TOLERANCE * max(1.0, size) or relative > MAX_TOLERANCE:
-            raise UnreadableError(f"a tolerance of {max(absolute, relative):g} says too little")
+    if tolerance is not None and (reason := unusable(tolerance, value)):
+        raise UnreadableError(reason)
     return Prediction(call, value, tolerance)
-
-
-def _size(value: Any) -> float | None:
-    """Return the smallest of the numbers in a value, as far as a tolerance goes; None if there is something else in it."""
-    if type(value) in _NUMBERS:
-        try:
-            return float(abs(value))
-        except OverflowError:
-            return math.inf
-    if type(value) in (list, tuple, dict) and value:
-        sizes = [_size(item) for item in (value.values() if type(value) is dict else value)]
-        known = [size for size in sizes if size is not None]
-        return min(known) if len(known) == len(sizes) else None
-    return None

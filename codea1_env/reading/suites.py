@@ -21,7 +21,7 @@ from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read, w
 from .chunks import PARSE_ERRORS, Chunk, chunks, message_of, parse
 from .examples import RUN, asserted
 from .fences import answer_in, python_in, unfenced
-from .inputs import InputSignature
+from .inputs import InputSignature, left_by
 from .json_texts import listed_statements, strings_with
 from .listed import INPUTS, OUTPUTS, listed_tests
 from .predictions import Call, Prediction
@@ -55,9 +55,10 @@ def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
 
     Returns:
         JSON: for each answer, in order, its tests and what was dropped. A test is
-        ``[call, predicted, arguments, same_as, value, absolute, relative, fault, reason]``: marshalled arguments and an encoded
+        ``[call, predicted, arguments, same_as, value, absolute, relative, fault, reason, stripped]``: marshalled arguments and an encoded
         value as hex, the source of the arguments in their one form, a text that is the same for equal arguments, the
-        source of the value, and what is wrong with a test that was read though it does not count. What was dropped is ``[fault, reason, text, counts as invalid, tests before it]``.
+        source of the value, what is wrong with a test that was read though it does not
+        count, and what it takes off the output. What was dropped is ``[fault, reason, text, counts as invalid, tests before it]``.
     """
     rows = []
     for entry_point, signature, texts in batch:
@@ -294,7 +295,9 @@ class _Suite:
 
     def _add(self, found: Prediction) -> None:
         reason, fault, signature = "", "", self._signature
-        arguments, keywords, _ = found.call
+        arguments, keywords, _, stripped = found.call
+        if type(found.value) is str and found.value != left_by(stripped, found.value):
+            raise NotLiteralError(f"{stripped}() leaves no such blanks at the ends")
         try:
             arguments, keywords, texts = signature.bound(arguments, keywords and {**keywords})
             if outside := signature.outside(arguments, keywords):
@@ -319,5 +322,5 @@ class _Suite:
             raise NotLiteralError(str(error)) from None
         same_as = signature.same_as(arguments, keywords, source)
         absolute, relative = found.tolerance or (None, None)
-        about = [absolute, relative, fault, reason]
+        about = [absolute, relative, fault, reason, stripped]
         self.tests.append([call.hex(), predicted.hex(), source, same_as, value, *about])
