@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from codea1_env.problem_sets.judging import passes, submit_to_tests
+from codea1_env.problem_sets.livecodebench import PREAMBLE
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problem_sets.validate import FindingKind, validate_problems
 from codea1_env.problems import Located, ProblemsError, load_problems, read_problems
+from codea1_env.reading.python3 import LONGEST
 from codea1_env.sandbox import Case, Limits, Sandbox
 
 FOLDER = Path(__file__).parent / "data" / "contests"
@@ -140,6 +142,12 @@ BROKEN = [
     ({"inputs": [json.loads("[" * 900 + "]" * 900)], "fn_name": "f"}, "nested"),
     ({"solutions": {"language": [3], "solution": [7]}}, "Expect 'solutions' to be a list of texts, actually: list [7]"),
     ({"solutions": {"language": 3, "solution": SUM}}, "Expect 'solutions' to have lists of languages and solutions, actually: dict"),
+    ({"solutions": {"language": [3], "solution": [SUM, SUM]}}, "Expect 'solutions' to have as many languages as solutions, actually: 1 languages and 2"),
+    ({"solutions": {"language": [3, 2], "solution": [SUM]}}, "actually: 2 languages and 1 solutions"),
+    (
+        {"fn_name": "f", "inputs": [[1, 2], [2, 2], [1, 2]], "outputs": [3, 4, 5]},
+        "Expect one value for each call, actually cases 1 and 3 have the same arguments, and the values 3 and 5",
+    ),
     ({"solutions": "[1"}, "Expect 'solutions' to be JSON, actually: "),
     ({"solutions": "", "inputs": [], "outputs": []}, "reference not to be empty where there are no tests"),
     ({"starter_code": 1, "fn_name": "f"}, "Expect 'starter_code' to be text, actually: int 1"),
@@ -163,6 +171,75 @@ def test_a_broken_row_is_named_and_the_others_stay(
     assert len(str(broken)) < 1000
     with pytest.raises(ProblemsError, match="line 2"):
         load_problems(str(path))
+
+
+def reference_of(**fields: Any) -> str:
+    row = {"question": "Add.", "inputs": ["1 2\n"], "outputs": ["3\n"], **fields}
+    return to_problem(Row(row, "set.jsonl, line 1")).reference
+
+
+CPP = "#include <iostream>\nint main(){}\n"
+OLD = "a, b = map(int, input().split())\nprint(a + b),\n"
+BOMBS = [
+    "(" * 200_000, "-" * 200_000 + "1", "x" + ".x" * 200_000, "1" + "+1" * 200_000, "x = " + "lambda: " * 100_000 + "1",
+    "x = 1\n" * (LONGEST // 6 + 1), "x = 9" + "9" * 100_000, "\ud800",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("other", [CPP, OLD, "print 1", "x = 08", "class A { }", "int main(){}", " \n", *BOMBS], ids=range(15))  # fmt: skip
+def test_the_first_solution_in_python_3_is_the_reference(other: str) -> None:
+    assert reference_of(solutions=[other, SUM, "print(5)\n"]) == SUM
+    assert reference_of(solutions=[other]) == ""
+    assert reference_of(solutions=[OLD, other, OLD, SUM]) == SUM
+
+
+def test_a_row_without_a_solution_in_python_3_stays(tmp_path: Path) -> None:
+    row = {"question": "Add.", "inputs": ["1 2\n"], "outputs": ["3\n"], "solutions": ["int main(){}"]}  # fmt: skip
+    path = tmp_path / "set.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    (problem,) = load_problems(str(path))
+    assert (problem.reference, problem.playable) == ("", False)
+    assert problem.cases == (Case(("1 2\n",), {}, "3\n"),)
+
+
+@pytest.mark.parametrize("label", ["python", "Python3", "py", ""])
+def test_fences_of_python(label: str) -> None:
+    assert reference_of(gold_standard_solution=f"```{label}\n{SUM}```") == SUM
+
+
+@pytest.mark.parametrize("label", ["cpp", "c++", "java", "javascript"])
+def test_fences_of_others(label: str) -> None:
+    for code in (CPP, SUM):
+        assert reference_of(gold_standard_solution=f"```{label}\n{code}```") == ""
+
+
+@pytest.mark.parametrize("language", [3, 3.0, "3", "PYTHON3", "python3", " Python 3 ", "py3", "pypy_3", "python3.8"])  # fmt: skip
+def test_languages_that_are_python_3(language: object) -> None:
+    solutions = {"language": [1, language, language], "solution": ["print(1)", SUM, "print(2)"]}
+    assert reference_of(solutions=solutions) == SUM
+
+
+@pytest.mark.parametrize("language", [0, 1, 2, 4, None, True, "python", "CPP", "python2", "33", [3]])  # fmt: skip
+def test_languages_that_are_not(language: object) -> None:
+    assert reference_of(solutions={"language": [language], "solution": [SUM]}) == ""
+
+
+def test_a_single_solution_beside_a_description() -> None:
+    row = {key: value for key, value in rows_of("codecontests")[0].items() if key not in ("expect", "solutions")}  # fmt: skip
+    for more in ({"solution": SUM}, {"solution": [CPP, SUM]}, {"solutions": [], "solution": SUM}):
+        assert to_problem(Row({**row, **more}, "line 1")).reference == SUM
+    assert to_problem(Row({**row, "solutions": ["print(1)"], "solution": SUM}, "line 1")).reference == "print(1)"  # fmt: skip
+
+
+def test_functions_may_use_what_their_preamble_imports() -> None:
+    code = (
+        "def add(a: int, b: int) -> List[int]:\n    return [reduce(lambda x, y: x + y, [a, b])]\n"
+    )
+    called = {"inputs": [[1, 2]], "outputs": [[3]], "fn_name": "add", "solutions": [code]}
+    row = {"question": "Add.", **called}
+    problem = to_problem(Row(row, "line 1"))
+    assert (problem.preamble, problem.reference) == (PREAMBLE, code)
+    assert reference_of(solutions=[code]) == ""
 
 
 def test_validate_runs_references_and_names_rows_without(tmp_path: Path, sandbox: Sandbox) -> None:

@@ -116,9 +116,17 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
     ({"public_test_cases": "[]", "private_test_cases": "[]"}, "actually: no tests"),
     ({"private_test_cases": "!"}, "Expect 'private_test_cases' to be JSON or packed JSON. Expect base64"),
     ({"private_test_cases": packed(contest_tests("stdin", ("\ud800", "2")))}, "lone surrogate"),
+    (
+        {"public_test_cases": contest_tests("stdin", ("5", "2")), "private_test_cases": contest_tests("stdin", ("5\n", "3"))},
+        "Expect one output for each input, actually cases 1 and 2 have the same input, and the outputs '2' and '3'",
+    ),
     ({"question_id": 7}, "Expect 'question_id' to be text"),
 ]  # fmt: skip
 BROKEN_CLASS: list[tuple[dict[str, Any], str]] = [
+    (
+        {"public_test_cases": contest_tests("functional", ("[1]\n2", "2")), "private_test_cases": contest_tests("functional", ("[1]\n2", "3"))},
+        "Expect one value for each call, actually cases 1 and 2 have the same arguments, and the values 2 and 3",
+    ),
     ({"metadata": "{}"}, "to name the method of functional tests as func_name, actually: dict {}"),
     ({"metadata": json.dumps({"func_name": "f(); import os"})}, "as func_name"),
     ({"public_test_cases": contest_tests("functional", ("__import__('os')", "2"))}, "Expect 'input' to be JSON"),
@@ -140,6 +148,15 @@ def test_broken_rows_are_named(row: dict[str, Any], message: str) -> None:
         problem_of(row)
     assert str(caught.value).startswith("set.jsonl, line 1: ")
     assert message in str(caught.value)
+
+
+def test_the_same_test_twice_is_no_fault() -> None:
+    for row, kind, cases in (
+        (CONTEST, "stdin", [("5", "2"), ("5\n", "2.0\n")]),
+        (CLASS, "functional", [("[1]\n2", "2"), ("[1]\n2", "2.0")]),
+    ):
+        tests = contest_tests(kind, *cases)
+        assert len(problem_of({**row, "public_test_cases": tests, "private_test_cases": "[]"}).cases) == 2  # fmt: skip
 
 
 def test_a_row_without_private_tests_is_no_row() -> None:

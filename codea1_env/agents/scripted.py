@@ -12,7 +12,7 @@ import numpy as np
 
 from codea1_env.agents.state import KnownProblems, read_json, rng_state, write_json
 from codea1_env.agents.variants import variants
-from codea1_env.mutation import generate_mutants
+from codea1_env.evaluation.held_out import mutants_of
 from codea1_env.problem_sets.expected import NoValueError, golden_statements, unknown_cases
 from codea1_env.problems import Problem, load_problems
 from codea1_env.reading.examples import split_examples
@@ -97,7 +97,7 @@ class MutantCoder(ScriptedAgent):
         """Return a mutant, or the reference where there is nothing to mutate."""
 
         def mutants() -> list[str]:
-            found = generate_mutants(problem.reference, self._sandbox)
+            found = mutants_of(problem, self._sandbox)
             return [mutant.code for mutant in found] or [problem.reference]
 
         known = self.once(problem, mutants)

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from codea1_env.mutation import generate_mutants
+from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.operators import lines_before_loops_end
+from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problem_sets.golden import read_statements
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problems import Problem
@@ -22,7 +23,7 @@ from codea1_env.reading.examples import called, split_examples
 from codea1_env.referee import Referee, Round, Verdict
 from codea1_env.responses import Suite, parse_suites, read_programs
 from codea1_env.rollout import Agent, RolloutEpisode, ask
-from codea1_env.sandbox import Case, Outcome, Sandbox
+from codea1_env.sandbox import AnalysisError, Case, Outcome, Sandbox
 from codea1_env.spaces import observe
 
 Flag = bool | None
@@ -58,6 +59,18 @@ def hold_out(problems: Iterable[Problem], sandbox: Sandbox, seed: int = 0) -> li
     return [_hold_out(problem, sandbox, seed) for problem in problems]
 
 
+def mutants_of(problem: Problem, sandbox: Sandbox) -> list[Mutant]:
+    """Return the mutants of a problem's reference. Raises a BrokenReferenceError if that cannot be parsed."""
+    try:
+        return generate_mutants(problem.reference, sandbox)
+    except AnalysisError as error:
+        cause = error.__cause__ or error
+        raise BrokenReferenceError(
+            f"Expect the reference of problem {problem.task_id!r} to be a Python program, actually: {cause}. "
+            "Check the data with `codea1 problems validate`."
+        ) from error
+
+
 def train_cases(problem: Problem, seed: int = 0) -> tuple[Case, ...]:
     """Return the golden tests of a problem that training may know, as `hold_out` does, and make no mutants."""
     return _split_cases(problem, _rng(problem, seed))[0]
@@ -87,9 +100,9 @@ def _split_cases(
 def _hold_out(problem: Problem, sandbox: Sandbox, seed: int) -> HeldOut:
     rng = _rng(problem, seed)
     known, held = _split_cases(problem, rng)
+    made = mutants_of(problem, sandbox)
     # Mutants that never end are slow to judge, and every test kills them: they would only blur the measure.
     risky = set(sandbox.analyse(lines_before_loops_end, problem.reference))
-    made = generate_mutants(problem.reference, sandbox)
     found = [mutant.code for mutant in made if mutant.line not in risky]
     mutants = [found[i] for i in rng.permutation(len(found))]
     half = len(mutants) // 2

@@ -1,8 +1,8 @@
 """Public sets of contest problems: rows with lists of inputs and outputs. docs/problems.md has a table of the layouts.
 
 Lists and objects may be JSON text. Where a function is named, inputs are its arguments; else programs read them. The
-reference is the first solution in Python 3: these fields are what a data set calls right, and `codea1 problems validate`
-runs it. What can be read in two ways is refused.
+reference is the first solution in Python 3, by its text: these fields are what a data set calls right, and `codea1 problems
+validate` runs it. What can be read in two ways is refused.
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from codea1_env.problem_sets.contest_cases import Tests, called_cases, check_sizes, printed_cases
+from codea1_env.problem_sets.golden import apart
 from codea1_env.problem_sets.livecodebench import PREAMBLE, json_of, prompt_for_class
 from codea1_env.problem_sets.problem import Problem
+from codea1_env.problem_sets.program_cases import check_values
 from codea1_env.problem_sets.rows import Row, origin, prompt_of, show, signature_of, unix
+from codea1_env.reading.python3 import first_python3
+from codea1_env.sandbox import AnalysisError
 
 
 def convert(row: Row) -> Problem:
@@ -24,7 +28,8 @@ def convert(row: Row) -> Problem:
         raise ValueError(
             f"Expect as many outputs as inputs, actually: {len(tests.inputs)} inputs and {len(tests.outputs)} outputs"
         )
-    name, reference = tests.function, _reference(row)
+    name = tests.function
+    reference = _reference(row, PREAMBLE if name else "")
     text = _first_text(row, "question", "problem", "prompt", "description")
     about: Any = {"task_id": _task_id(row), "reference": reference, "metadata": _metadata(row)}
     if not name:
@@ -43,6 +48,7 @@ def convert(row: Row) -> Problem:
     )
     # What is no plain data, such as lists that are nested too deep, is named with its row.
     check_sizes(problem.encoded.calls)
+    check_values(problem)
     return problem
 
 
@@ -186,30 +192,55 @@ _DIFFICULTIES = ("easy", "medium", "hard", "harder", "hardest", "external")
 """What CodeContests numbers from 1; greater numbers are letters of a contest."""
 
 
-def _reference(row: Row) -> str:
-    """Return the first solution that looks like Python 3; "" for none."""
-    name = "solutions" if "solutions" in row.fields else "gold_standard_solution"
-    given = row.fields.get(name)
-    if isinstance(given, str) and given.lstrip()[:1] in ("[", "{"):
-        given = _data(row, name)
+def _reference(row: Row, preamble: str) -> str:
+    """Return the first solution in Python 3; "" for none."""
+    name, given = _solutions(row)
     if isinstance(given, Mapping):
         languages, texts = (given.get(each) for each in ("language", "solution"))
         if not (isinstance(languages, (list, tuple)) and isinstance(texts, (list, tuple))):
             raise TypeError(
                 f"Expect {name!r} to have lists of languages and solutions, actually: {show(given)}"
             )
-        pairs = zip(languages, texts, strict=False)
-        given = [text for language, text in pairs if language in (3, "PYTHON3")]
+        if len(languages) != len(texts):
+            raise ValueError(
+                f"Expect {name!r} to have as many languages as solutions, "
+                f"actually: {len(languages)} languages and {len(texts)} solutions"
+            )
+        pairs = zip(languages, texts, strict=True)
+        given = [text for language, text in pairs if _PYTHON_3.fullmatch(str(language).strip())]
     given = [given] if isinstance(given, str) else given or []
     if not isinstance(given, (list, tuple)) or not all(isinstance(each, str) for each in given):
         raise TypeError(f"Expect {name!r} to be a list of texts, actually: {show(given)}")
-    programs = (_FENCE.sub(r"\1", unix(each.removeprefix("\ufeff"))) for each in given)
-    return next((each for each in programs if each.strip() and not _OTHER.search(each)), "")
+    programs = [_FENCE.sub(r"\1", unix(each.removeprefix("\ufeff"))) for each in given]
+    written = [each for each in programs if each.strip()]
+    # Mostly the first is it, and no other need be sent.
+    found = _first(written[:1], preamble) if written else ""
+    return found or (_first(written[1:], preamble) if written[1:] else "")
 
 
-_FENCE = re.compile(r"\A\s*```[a-zA-Z0-9+]*\n(.*?\n?)```\s*\Z", re.DOTALL)
-_OTHER = re.compile(
-    r"^[ \t]*(?:print[ \t]+[^\s(=]|#include\b|import java|using namespace)|\braw_input\b|\bxrange\(",
-    re.MULTILINE,
-)
-"""Marks of Python 2, C++ and Java: no text is parsed here."""
+def _solutions(row: Row) -> tuple[str, Any]:
+    """Return the field of solutions, and what it holds."""
+    names = ("solutions", "solution", "gold_standard_solution")
+    name = next((each for each in names if row.fields.get(each) not in (None, "", [])), names[0])
+    given = row.fields.get(name)
+    if isinstance(given, str) and given.lstrip()[:1] in ("[", "{"):
+        given = _data(row, name)
+    return name, given
+
+
+def _first(programs: list[str], preamble: str) -> str:
+    """Return the first program in Python 3; one that breaks the parser is none."""
+    try:
+        place = apart(first_python3, programs, preamble)
+    except AnalysisError:
+        half = len(programs) // 2
+        return (
+            _first(programs[:half], preamble) or _first(programs[half:], preamble) if half else ""
+        )
+    return "" if place < 0 else programs[place]
+
+
+_FENCE = re.compile(r"\A\s*```(?:py[^\n`]*|[ \t]*)\n(.*?\n?)```\s*\Z", re.DOTALL | re.IGNORECASE)
+"""Around a program in Python; a program in another one is no Python."""
+_PYTHON_3 = re.compile(r"(?:(?:pypy|python|py)[ _-]*)?3(?:\.\d+)*", re.IGNORECASE)
+"""What CodeContests numbers 3."""

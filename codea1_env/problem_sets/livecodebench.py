@@ -19,6 +19,7 @@ from typing import Any
 
 from codea1_env.compare import Compare
 from codea1_env.problem_sets.problem import Problem
+from codea1_env.problem_sets.program_cases import check_values, first_of_inputs
 from codea1_env.problem_sets.rows import Row, origin, show, text_of
 from codea1_env.sandbox import Case
 
@@ -82,6 +83,7 @@ def convert(row: Row) -> Problem:
     if kinds == {STDIN}:
         prompt, name, rule = _READS_INPUT.format(content=content), "", "loose-lines"
         cases = [Case((test["input"],), {}, test["output"]) for test in tests]
+        first_of_inputs(cases, loose=True)
     else:
         starter, name, rule = (
             text_of(row, "starter_code").rstrip(),
@@ -90,7 +92,7 @@ def convert(row: Row) -> Problem:
         )
         prompt = prompt_for_class(content, starter)
         cases = [_case(test) for test in tests]
-    return Problem(
+    problem = Problem(
         f"LiveCodeBench/{text_of(row, 'question_id')}",
         prompt,
         name,
@@ -100,6 +102,9 @@ def convert(row: Row) -> Problem:
         compare=rule,
         preamble=PREAMBLE,
     )
+    if name:
+        check_values(problem)
+    return problem
 
 
 def _tests(field: str, text: str) -> list[dict[str, str]]:

@@ -1,14 +1,15 @@
-"""Golden tests of programs that read standard input: texts of rows -> cases."""
+"""Golden tests of programs that read standard input: texts of rows -> cases. What has two outputs for one input is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from codea1_env.problem_sets.problem import check_printed
+from codea1_env.problem_sets.problem import Problem, check_printed
 from codea1_env.problem_sets.rows import show
 from codea1_env.reading.inputs import canonical
 from codea1_env.sandbox import UNKNOWN, Case
+from codea1_env.sandbox.compare import Comparison, same
 from codea1_env.sandbox.lines import difference
 
 MAX_GOLDEN_INPUT = 8 << 20
@@ -84,6 +85,21 @@ def first_of_inputs(cases: Sequence[Case], *, loose: bool = False) -> list[Case]
                 f"and the outputs {outputs[0][:40]!r} and {outputs[1][:40]!r}"
             )
     return [case for _, case in known.values()]
+
+
+def check_values(problem: Problem) -> None:
+    """Refuse a problem whose function would have to return two values for the same arguments."""
+    known: dict[bytes, tuple[int, Case]] = {}
+    rule = Comparison(problem.compare)
+    for number, (call, case) in enumerate(
+        zip(problem.encoded.calls, problem.cases, strict=True), 1
+    ):
+        first, before = known.setdefault(call, (number, case))
+        if not same(case.expected, before.expected, rule):
+            raise ValueError(
+                f"Expect one value for each call, actually cases {first} and {number} have the same arguments, "
+                f"and the values {before.expected!r:.40} and {case.expected!r:.40}"
+            )
 
 
 def program_row(case: Case) -> dict[str, Any]:
