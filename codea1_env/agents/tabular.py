@@ -31,7 +31,7 @@ from codea1_env.evaluation.held_out import HeldOut
 from codea1_env.problem_sets.cells import is_of_cells, pools_of
 from codea1_env.problem_sets.problem import call_of
 from codea1_env.problem_sets.wrong_programs import program_that
-from codea1_env.problems import Problem
+from codea1_env.problems import Problem, ProblemsError
 from codea1_env.reading.examples import called
 from codea1_env.rollout import Experience
 from codea1_env.sandbox import Sandbox
@@ -76,16 +76,17 @@ def pool_of_tests(split: HeldOut, sandbox: Sandbox, size: int = 16, seed: int = 
         seed: Decides which wrong, weak and boundary tests are taken.
 
     Raises:
-        ValueError: The problem has no golden tests to train with.
+        ProblemsError: The problem has no golden tests to train with.
     """
     problem = split.problem
     if is_of_cells(problem):
         return Pool(problem, pools_of(problem).tests)
     golden = list(itertools.islice(filter(writable, split.train_tests), _GOLDEN))
     if not golden:
-        raise ValueError(
+        raise ProblemsError(
+            "",
             f"Expect at least one golden test for the pool of a tabular tester, actually none in "
-            f"{problem.task_id!r}. Choose problems whose tests are calls and values, such as 'starter'."
+            f"{problem.task_id!r}. Choose problems whose tests are calls and values, such as 'starter'.",
         )
     rng = np.random.default_rng([seed, zlib.crc32(problem.task_id.encode()), 1])
     made = sandbox.analyse(variants, golden, problem.entry_point)

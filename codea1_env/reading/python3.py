@@ -44,7 +44,20 @@ _OF_LISTS = frozenset({"append", "extend", "insert", "pop", "remove", "reverse",
 _OF_NUMBERS = (ast.Sub, ast.Div, ast.FloorDiv, ast.Pow)
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _ABSENCE = frozenset({"AttributeError", "ImportError", "ModuleNotFoundError", "NameError"})
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_FUNCTIONS = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda})
+_NOTED = frozenset({
+    ast.Assign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg, ast.Import, ast.ImportFrom, ast.ExceptHandler,
+    ast.MatchAs, ast.MatchStar, ast.MatchMapping, ast.Attribute,
+    *(getattr(ast, each) for each in ("ParamSpec", "TypeVar", "TypeVarTuple") if hasattr(ast, each)),  # from Python 3.12
+})  # fmt: skip
+_SPARING = frozenset({ast.If, ast.Try})
+_LOOKED_AT = frozenset({
+    ast.Expr, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.Compare, ast.Import, ast.ImportFrom,
+})  # fmt: skip
+_SAY_NOTHING = frozenset(
+    {ast.Load, ast.Store, ast.Del, ast.Constant, *ast.operator.__subclasses__()}
+)
+"""Nodes below which no name stands; a set of types is asked faster than `isinstance`."""
 
 
 def first_python3(texts: list[str], given: str) -> int:
@@ -110,17 +123,18 @@ def _collect(tree: ast.Module) -> _Names:
                 if not inside:
                     names.used_at_once.add(node.id)
             continue
-        if not guarded:
+        kind = type(node)
+        if not guarded and kind in _LOOKED_AT:
             names.looked_at.append(node)
-        inside = inside or isinstance(node, (*_FUNCTIONS, ast.Lambda))
-        noted = _note(node, names)
-        spared = () if guarded else _spared(node)
+        inside = inside or kind in _FUNCTIONS
+        noted = _note(node, names) if kind in _NOTED else ""
+        spared = _spared(node) if kind in _SPARING and not guarded else ()
         for field in node._fields:
             value = getattr(node, field, None)
             if isinstance(value, list) and field != noted:
                 spare = guarded or field in spared
                 stack += [(each, spare, inside) for each in value if isinstance(each, ast.AST)]
-            elif isinstance(value, ast.AST):
+            elif isinstance(value, ast.AST) and type(value) not in _SAY_NOTHING:
                 stack.append((value, guarded, inside))
     return names
 
@@ -143,10 +157,10 @@ def _note(node: Any, names: _Names) -> str:
                 name = alias.asname or alias.name.partition(".")[0]
                 plain = isinstance(node, ast.Import) and (not alias.asname or "." not in alias.name)
                 names.bind(name, alias.name.partition(".")[0] if plain else None)
-        case ast.ExceptHandler() | ast.MatchAs() | ast.MatchStar() if node.name:
-            names.bind(node.name)
-        case ast.MatchMapping() if node.rest:
-            names.bind(node.rest)
+        case ast.MatchMapping(rest=str(name)):
+            names.bind(name)
+        case _ if isinstance(own := getattr(node, "name", None), str):
+            names.bind(own)
         case ast.Attribute(ctx=ast.Store()):
             names.defined.add(node.attr)
     return ""
@@ -183,6 +197,7 @@ class _Faults:
 
     def __init__(self, program: _Names, given: _Names) -> None:
         self._program, self._given = program, given
+        self._kinds: dict[str, str] = {}
 
     def any(self) -> bool:
         """Whether there is one."""
@@ -266,11 +281,11 @@ class _Faults:
     def _kind(self, node: ast.expr) -> str:
         """Return what a value is in Python 3, where the text shows it; "" where it does not."""
         if isinstance(node, ast.Name):
-            values = self._program.bound.get(node.id, [None])
-            if any(not isinstance(value, ast.Call) for value in values):
-                return ""
-            kinds = {self._kind(value) for value in values if isinstance(value, ast.Call)}
-            return kinds.pop() if len(kinds) == 1 else ""
+            if node.id not in self._kinds:
+                values = self._program.bound.get(node.id, [None])
+                kinds = {self._kind(value) if isinstance(value, ast.Call) else "" for value in values}  # fmt: skip
+                self._kinds[node.id] = kinds.pop() if len(kinds) == 1 else ""
+            return self._kinds[node.id]
         if isinstance(node, ast.Call):
             if self._is_builtin(node.func, *_KINDS):
                 return _KINDS[node.func.id]  # type: ignore[attr-defined]

@@ -19,6 +19,7 @@ from codea1_env.evaluation import (
 )
 from codea1_env.evaluation.held_out import JudgedRound, shown_calls
 from codea1_env.mutation.operators import lines_before_loops_end
+from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.training.measuring import with_control
@@ -153,3 +154,12 @@ def test_mutants_that_no_copy_kills_come_first(sandbox: Sandbox) -> None:
     # Whoever knows more than the text says kills what copies do not.
     whole = Referee(referee.sandbox, RefereeConfig(RewardConfig(num_tests=64)))
     assert kill_rate(GoldenTester(COPIED, None), ordered, whole, 4) == 1.0
+
+
+def test_a_reference_that_cannot_be_parsed_is_named(sandbox: Sandbox):
+    broken = dataclasses.replace(PROBLEMS[0], task_id="mine/7", reference="int main(){}")
+    said = r"the reference of problem 'mine/7' to be a Python program, actually: SyntaxError"
+    with pytest.raises(BrokenReferenceError, match=said):
+        hold_out([*PROBLEMS[:2], broken], sandbox)
+    with pytest.raises(BrokenReferenceError, match=said):
+        MutantCoder([broken], sandbox).answer(broken)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 
 import pytest
@@ -69,6 +70,11 @@ def test_what_is_python_3(text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert first_python3([text], "") == 0
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="no Python of this version")
+def test_parameters_of_types_are_bound() -> None:
+    assert first_python3(["class A[T, *U, **V]:\n    x: T | U | V\ntype B[X] = X\nb: B"], "") == 0
 
 
 def test_what_is_given_binds_names() -> None:
