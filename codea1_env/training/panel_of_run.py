@@ -63,14 +63,10 @@ class PanelOfRun:
 
     @property
     def left_out(self) -> list[str]:
-        """Lines about rows that have no programs: they are not measured."""
-        panel = self._panel
-        rows = [
-            f"Left out of the panel: {ROWS[row]} ({why})." for row, why in panel.left_out.items()
-        ]
-        return rows + [
-            f"Left out of the panel: {it} ({why})." for it, why in panel.unusable.items()
-        ]
+        """Lines about rows that have no programs, and problems that cannot be used: they are not measured."""
+        rows = {ROWS[row]: why for row, why in self._panel.left_out.items()}
+        left = rows | dict(self._panel.unusable)
+        return [f"Left out of the panel: {name} ({why})." for name, why in left.items()]
 
     @cached_property
     def untrained(self) -> Mapping[str, PanelCount]:

@@ -41,17 +41,12 @@ def fingerprint(model: Any) -> str:
 
 def save_weights(model: Any, tokenizer: Any, folder: Path) -> Path:
     """Write trained weights so that plain peft or transformers loads them, a tokenizer beside whole ones; returns their folder."""
-    from safetensors.torch import save_file
-
     if hasattr(model, "peft_config"):
         from peft import get_peft_model_state_dict
 
         target = folder / "adapter"
         target.mkdir()
-        with _as_os_error(target):
-            tensors = _on_cpu(get_peft_model_state_dict(model))
-            save_file(tensors, target / "adapter_model.safetensors")
-        (target / "adapter_model.safetensors").chmod(0o644)  # it is written for its owner alone
+        _write(get_peft_model_state_dict(model), target / "adapter_model.safetensors")
         config = model.peft_config["default"].to_dict() | {"inference_mode": True}
         base = config["base_model_name_or_path"] or ""
         config["base_model_name_or_path"] = public_name(base) or base  # another machine finds that
@@ -66,6 +61,15 @@ def save_weights(model: Any, tokenizer: Any, folder: Path) -> Path:
         model.save_pretrained(target, state_dict=gathered)
     tokenizer.save_pretrained(target)
     return target
+
+
+def _write(tensors: Mapping[str, Any], path: Path) -> None:
+    """Write tensors with an ordinary mode: safetensors writes for the owner alone."""
+    from safetensors.torch import save_file
+
+    with _as_os_error(path.parent):
+        save_file(_on_cpu(tensors), path)
+    path.chmod(0o644)
 
 
 @contextmanager
@@ -104,7 +108,6 @@ def load_weights(model: Any, folder: Path) -> None:
 def save_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
     """Write optimizer, schedule, counters, and what an algorithm remembers, beside the fingerprint of the base."""
     import torch
-    from safetensors.torch import save_file
 
     trainer = drive.trainer
     optimizer = trainer.optimizer.state_dict()
@@ -114,9 +117,7 @@ def save_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
         for name, value in named.items()
     }
     tensors = {key: value for key, value in values.items() if isinstance(value, torch.Tensor)}
-    with _as_os_error(folder):
-        save_file(_on_cpu(tensors), folder / "optimizer.safetensors")
-    (folder / "optimizer.safetensors").chmod(0o644)  # it is written for its owner alone
+    _write(tensors, folder / "optimizer.safetensors")
     state = {
         "version": _VERSION,
         "base": base,
