@@ -136,6 +136,7 @@ class TrainerDrive:
         with (
             trl_internals.quiet(),
             trl_internals.answers_only(),
+            trl_internals.groups_together(self.trainer),
             shared_prompts(self.model),
             thread_number(self.threads),
             own_randomness(self._seed + self.updates + 1),

@@ -135,8 +135,11 @@ def batches_of(
             f"Expect the answers of a step ({groups} x {group_size}) to be a multiple of the "
             f"number of processes ({processes}). Change problems_per_step."
         )
-    # A CPU computes the prompt of a group once, if the group is not divided.
     default = _largest_divisor(share, _TOGETHER_ON_GPU if gpu else _TOGETHER_ON_CPU)
+    if not gpu and group_size <= _TOGETHER_ON_CPU and share % group_size == 0:
+        # A CPU computes the prompt of a group once, if the group is not divided.
+        whole = _largest_divisor(share // group_size, _TOGETHER_ON_CPU // group_size)
+        default = group_size * whole
     size = fields.get("per_device_train_batch_size", default)
     steps, rest = divmod(share, size)
     if rest:

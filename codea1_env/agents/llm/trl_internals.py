@@ -148,6 +148,26 @@ def answers_only() -> Iterator[None]:
 
 
 @contextmanager
+def groups_together(trainer: Any) -> Iterator[None]:
+    """Let a trainer on a processor keep the order of its answers, where each step of the optimizer sums all of them.
+
+    It shuffles them. Then few answers of a mini-batch have one prompt, which is computed once for all of them.
+    """
+    from trl.trainer import grpo_trainer
+
+    arguments, original = trainer.args, getattr(grpo_trainer, "shuffle_sequence_dict", None)
+    sums_all = arguments.gradient_accumulation_steps == arguments.steps_per_generation
+    if original is None or not sums_all or trainer.model.device.type != "cpu":
+        yield
+        return
+    grpo_trainer.shuffle_sequence_dict = lambda answers: answers
+    try:
+        yield
+    finally:
+        grpo_trainer.shuffle_sequence_dict = original
+
+
+@contextmanager
 def quiet() -> Iterator[None]:
     """Silence what the trainer says about our use of it."""
 
