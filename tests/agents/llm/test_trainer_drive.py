@@ -144,6 +144,28 @@ def test_updates_are_those_calculated_by_hand(tmp_path, loss_type, batch, weigh_
         torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-3)
 
 
+def test_a_mini_batch_on_a_processor_holds_whole_groups(tmp_path: Path) -> None:
+    prompts: list[int] = []
+
+    class Watched(GRPOTrainer):  # type: ignore[misc]
+        def _compute_loss(self, model: Any, inputs: Any) -> Any:
+            prompts.append(len({tuple(row) for row in inputs["prompt_ids"].tolist()}))
+            return super()._compute_loss(model, inputs)
+
+    # Ten groups of 4 answers: 8 together, of which a mini-batch of 10 would divide groups.
+    drive = make_drive(tmp_path, shape=(10, 4), trainer_cls=Watched)
+    drive.update(make_rows(REWARDS * 5))
+    assert prompts == [2] * 5
+    prompts.clear()
+    # Several steps of the optimizer in an update: the trainer shuffles as it does by itself.
+    divided = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 1}
+    make_drive(tmp_path, shape=(10, 4), trainer_cls=Watched, **divided).update(
+        make_rows(REWARDS * 5)
+    )
+    assert len(prompts) == 10
+    assert max(prompts) > 1
+
+
 def test_an_engines_probabilities_weigh_the_loss(tmp_path: Path) -> None:
     exact, losses = tiny_model(), []
     # An engine that thinks every token twice as likely as the model does: each counts half.
