@@ -135,7 +135,14 @@ class RayEngine(LocalEngine):
                 groups.append(RoleGroup(self._ray, config, role, gpu, os.getcwd()))
                 stack.callback(groups[-1].close)
             try:
-                _make(config, groups, problems, say)
+                if config.dtype == "auto" or config.threads is None:
+                    config, told = groups[0].first("choose", config, roles[0])
+                    say(f"Computing in {told}.")
+                made = [
+                    group.make(config, problems, seed_of(config, group.role)) for group in groups
+                ]
+                for wait in made:
+                    wait()
             except (ValueError, ImportError) as error:
                 raise RunError(str(error)) from error
             except LearnerLostError as error:
@@ -146,17 +153,3 @@ class RayEngine(LocalEngine):
     def referee(self, sandbox: Sandbox, rules: RefereeConfig) -> Referee:
         """Make what judges on the nodes."""
         return RayReferee(self._ray, sandbox, rules)
-
-
-def _make(
-    config: TrainConfig, groups: Sequence[RoleGroup], problems: int, say: Callable[[str], None]
-) -> None:
-    if config.dtype == "auto" or config.threads is None:
-        try:
-            config, told = groups[0].first("choose", config)
-        except ValueError as error:
-            raise RunError(f"Cannot make the {groups[0].role}: {error}") from error
-        say(f"Computing in {told}.")
-    made = [group.make(config, problems, seed_of(config, group.role)) for group in groups]
-    for wait in made:
-        wait()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from codea1_env.support import start
 
@@ -33,25 +35,29 @@ def append(folder: Path, name: str, data: bytes) -> None:
 
 
 class Receiver:
-    """A process on a node that is sent files."""
+    """A process on a node that is sent files, and loads what computes."""
+
+    loaded: Any = None
+    """What computes, once there is something. It has a method `close`."""
 
     def __init__(self, folder: str) -> None:
         start.spin_briefly()
         with suppress(OSError):  # another machine may not have it, and not need it
             os.chdir(folder)
-        self._received = tempfile.TemporaryDirectory(prefix="codea1-ray-")
-
-    def empty(self) -> Path:
-        """Remove all files; returns the folder for new ones."""
-        self._received.cleanup()
-        self._received = tempfile.TemporaryDirectory(prefix="codea1-ray-")
-        return self.received
+        self._temporary = tempfile.TemporaryDirectory(prefix="codea1-ray-")
+        self.received = Path(self._temporary.name)
 
     def append(self, name: str, data: bytes) -> None:
         """Receive the next piece of a file."""
         append(self.received, name, data)
 
-    @property
-    def received(self) -> Path:
-        """Folder of the files."""
-        return Path(self._received.name)
+    def empty(self) -> None:
+        """Remove all files that were received."""
+        shutil.rmtree(self.received)
+        self.received.mkdir(0o700)
+
+    def close(self) -> None:
+        """Free what is held here."""
+        self._temporary.cleanup()
+        if self.loaded is not None:
+            self.loaded.close()

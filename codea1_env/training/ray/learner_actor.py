@@ -25,8 +25,6 @@ class LearnerActor(Receiver):
     All processes of a group are asked the same, at the same time.
     """
 
-    _player: Any = None
-
     def meeting_point(self) -> dict[str, str]:
         """Find an address and a port at which the processes of a group can meet this one, in environment variables."""
         address = require("ray.util", "ray").get_node_ip_address()
@@ -34,9 +32,10 @@ class LearnerActor(Receiver):
             probe.bind(("", 0))
             return {"MASTER_ADDR": address, "MASTER_PORT": str(probe.getsockname()[1])}
 
-    def choose(self, config: TrainConfig) -> tuple[TrainConfig, str]:
+    def choose(self, config: TrainConfig, role: Role) -> tuple[TrainConfig, str]:
         """Fill in number format and threads that the run leaves open, as they suit this machine, and say so."""
-        found = computing_of(config)
+        with making(role):
+            found = computing_of(config)
         return decided_computing(config, found), str(found)
 
     def make(
@@ -61,8 +60,8 @@ class LearnerActor(Receiver):
             engine = SharedBackend(engine, alone=True) if world_size() > 1 else engine
         # A whole model is large, with its gradient and its optimizer. Nobody can write with a part of one.
         self._sharded = engine is not None and world_size() > 1 and config.lora_rank == 0
-        self._models = LanguageModels(config, problems, roles=(role,))
-        self._player = self._models.player(role, seed, engine, sharded=self._sharded)
+        self.loaded = LanguageModels(config, problems, roles=(role,))
+        self._player = self.loaded.player(role, seed, engine, sharded=self._sharded)
 
     def act(self, observations: Sequence[Observation]) -> tuple[list[str], Usage]:
         """Answer each observation, and say what it took."""
@@ -82,9 +81,9 @@ class LearnerActor(Receiver):
 
     def save(self) -> None:
         """Write the player's state here: the first process does, and of a sharded model all together."""
-        folder = self.empty()
+        self.empty()
         if self._sharded or rank() == 0:
-            self._player.save(folder)
+            self._player.save(self.received)
         self._saved = pieces(self.received)
 
     def saved(self) -> tuple[str, bytes] | None:
@@ -95,9 +94,3 @@ class LearnerActor(Receiver):
         """Restore the state whose files were received."""
         self._player.load(self.received)
         self.empty()
-
-    def close(self) -> None:
-        """Free what is held here."""
-        self._received.cleanup()
-        if self._player is not None:
-            self._models.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -37,48 +37,31 @@ class RoleGroup:
         self.role = role
         self._failure: Exception | None = None
         groups: Any = require("ray.util.placement_group", "ray")
+        strategies: Any = require("ray.util.scheduling_strategies", "ray")
         learn, write = config.devices_of(role)
         processor = {"CPU": 1.0}
         device = {"CPU": 1.0, "GPU": 1.0} if gpu else processor
         # One that never learns answers through the writers, and needs no device for that.
         bundles = [device] * learn or [processor]
-        learners = len(bundles)
+        self.size = len(bundles)
+        """Number of processes that learn; those behind them only write."""
         bundles += [device] * write
+        self._actors: list[Any] = []
+        self._writers: list[Any] = []
         # GPUs talk fastest inside a machine; processors are not shared where another machine has some.
         self._placement = groups.placement_group(bundles, strategy="PACK" if gpu else "SPREAD")
         if not self._placement.wait(_PLACING):
-            self._remove_placement()
+            self.close()
             raise RunError(
                 f"Expect room for {len(bundles)} processes of the {role} within {_PLACING:g} s, actually: there "
                 "is none. Another program may have taken it: see `ray status`."
             )
-        made = [
-            self._actor(LearnerActor if number < learners else WriterActor, bundle, number, folder)
-            for number, bundle in enumerate(bundles)
-        ]
-        self._actors, self._writers = made[:learners], made[learners:]
-
-    def _actor(self, kind: Any, bundle: Mapping[str, float], number: int, folder: str) -> Any:
-        strategies: Any = require("ray.util.scheduling_strategies", "ray")
-        place = strategies.PlacementGroupSchedulingStrategy(
-            self._placement, placement_group_bundle_index=number
-        )
-        return (
-            self._ray.remote(kind)
-            .options(
-                num_cpus=1,
-                num_gpus=bundle.get("GPU", 0),
-                max_restarts=0,
-                max_task_retries=0,
-                scheduling_strategy=place,
+        for number, bundle in enumerate(bundles):
+            place = strategies.PlacementGroupSchedulingStrategy(self._placement, number)
+            actor = ray.remote(LearnerActor if number < self.size else WriterActor).options(
+                num_cpus=1, num_gpus=bundle.get("GPU", 0), scheduling_strategy=place
             )
-            .remote(folder)
-        )
-
-    @property
-    def size(self) -> int:
-        """Number of processes that learn."""
-        return len(self._actors)
+            (self._actors if number < self.size else self._writers).append(actor.remote(folder))
 
     def make(self, config: TrainConfig, problems: int, seed: int) -> Callable[[], Any]:
         """Begin to make the players; returns what waits for them. See `LearnerActor.make`."""
@@ -127,35 +110,31 @@ class RoleGroup:
                 self._ray.get(ready)
             return list(self._ray.get(references))
         except Exception as error:
-            failure = self._explained(self._of_lost(references) or error)
+            failure = self._explained(error, references)
             if self.size > 1 or isinstance(failure, LearnerLostError):
                 self._failure = failure
             raise failure from None
 
-    def _of_lost(self, references: list[Any]) -> Exception | None:
-        """What Ray says of a process that is gone: another one may have failed first because it could not reach it."""
+    def _explained(self, error: Exception, references: list[Any]) -> Exception:
+        """The exception that a process raised; or one that says that it is lost, if one is."""
         errors: Any = require("ray.exceptions", "ray")
+        raised = [error]
         if self.size > 1:
-            for each in self._ray.wait(references, num_returns=len(references), timeout=_ENDING)[0]:
+            # Another one may have failed first because it could not reach the lost one.
+            ended, _ = self._ray.wait(references, num_returns=len(references), timeout=_ENDING)
+            for each in ended:
                 try:
                     self._ray.get(each)
-                except errors.RayTaskError:
-                    continue
-                except errors.RayError as error:
-                    return error  # type: ignore[no-any-return]
-        return None
-
-    def _explained(self, error: Exception) -> Exception:
-        """The exception that a process raised; or one that says that it is lost."""
-        errors: Any = require("ray.exceptions", "ray")
-        if isinstance(error, errors.RayTaskError):
-            error = error.cause
-        if isinstance(error, errors.RayError):
-            return LearnerLostError(
-                f"A process of the {self.role} was lost ({type(error).__name__}): it was killed, its node is gone, or memory "
-                "ran out there."
-            )
-        return error
+                except errors.RayError as other:
+                    raised.append(other)
+        causes = [e.cause if isinstance(e, errors.RayTaskError) else e for e in raised]
+        for cause in causes:
+            if isinstance(cause, errors.RayError):
+                return LearnerLostError(
+                    f"A process of the {self.role} was lost ({type(cause).__name__}): it was killed, its node is gone, or "
+                    "memory ran out there."
+                )
+        return causes[0]
 
     def close(self) -> None:
         """End all processes."""
@@ -165,9 +144,6 @@ class RoleGroup:
                     self._ray.get(actor.close.remote(), timeout=_ENDING)
             with suppress(Exception):
                 self._ray.kill(actor)
-        self._remove_placement()
-
-    def _remove_placement(self) -> None:
         groups: Any = require("ray.util.placement_group", "ray")
         with suppress(Exception):
             groups.remove_placement_group(self._placement)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.agents.llm.completions import (
-    Backend,
     BackendError,
     Completion,
     Messages,
@@ -31,16 +30,14 @@ _GPU_SHARE = 0.9
 class WriterActor(Receiver):
     """One process of a role that writes: an engine alone on its device."""
 
-    _engine: Backend | None = None
-
     def start(self, config: TrainConfig, role: Role) -> int:
         """Start the engine; returns how many tokens prompt and answer together may have.
 
         Raises a RunError if it cannot be had as configured.
         """
         alone = dataclasses.replace(config, vllm_gpu_share=_GPU_SHARE)
-        self._engine = LanguageModels(alone, problems=1, roles=(role,)).engine(role)
-        return self._engine.context_length
+        self.loaded = LanguageModels(alone, problems=1, roles=(role,)).engine(role)
+        return int(self.loaded.context_length)
 
     def generate(
         self,
@@ -51,20 +48,12 @@ class WriterActor(Receiver):
         first: int,
     ) -> list[Completion]:
         """Answer every prompt once. See `Backend.generate`."""
-        assert self._engine is not None
-        return self._engine.generate(prompts, sampling, seed, adapter, first)
+        return list(self.loaded.generate(prompts, sampling, seed, adapter, first))
 
     def update(self, adapter: str | None) -> None:
         """Write with the weights that were received from now on. See `Backend.update`."""
-        assert self._engine is not None
-        self._engine.update(self.received, adapter)
+        self.loaded.update(self.received, adapter)
         self.empty()
-
-    def close(self) -> None:
-        """Free what is held here."""
-        self._received.cleanup()
-        if self._engine is not None:
-            self._engine.close()
 
 
 class Writers:
