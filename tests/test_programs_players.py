@@ -18,7 +18,7 @@ from codea1_env.agents.scripted import BoundaryTester, CopierTester, GoldenTeste
 from codea1_env.agents.tabular import pool_of_programs, pool_of_tests
 from codea1_env.evaluation.held_out import hold_out, kills, pass_rates
 from codea1_env.evaluation.planting import KINDS, Planter
-from codea1_env.evaluation.suites.samples import SuiteSample
+from codea1_env.evaluation.samples import SuiteSample
 from codea1_env.evaluation.suites.scores import SuiteJudge
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem

@@ -14,10 +14,9 @@ from codea1_env.evaluation import HeldOut, kill_rate, kills, pass_rate, pass_rat
 from codea1_env.evaluation.comparison import compare
 from codea1_env.evaluation.programs import CodeEvaluation
 from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun, build_report
-from codea1_env.evaluation.samples import read_samples
+from codea1_env.evaluation.samples import SuiteSample, read_samples
 from codea1_env.evaluation.selection import select
 from codea1_env.evaluation.suites.evaluation import SuiteEvaluation
-from codea1_env.evaluation.suites.samples import SuiteSample
 from codea1_env.evaluation.suites.scores import (
     ProblemCheck,
     SuiteJudge,

@@ -56,7 +56,6 @@ from codea1_env.evaluation.runner import (
 from codea1_env.evaluation.samples import (
     SampleFile,
     SamplesError,
-    digest_of_file,
     digest_of_problems,
 )
 from codea1_env.evaluation.selection import NUM_TESTS, select, selection_report, selection_table
@@ -165,7 +164,7 @@ class EvaluationOptions(players.AskingOptions):
             settings["packages"] = versions(sorted(self.packages))
         if self.samples is not None:
             settings["samples"] = str(self.samples)
-            settings["samples_sha256"] = digest_of_file(self.samples)
+            settings["samples_sha256"] = digest_of(str(self.samples))
             return settings
         sizes = {"num_samples": self.num_samples, "batch_size": self.batch_size}
         return settings | self.who(role) | sizes

@@ -88,7 +88,7 @@ class EvaluationProgress(WorkProgress):
     def __init__(self, console: Console, evaluation: Evaluation[Any, Any]) -> None:
         super().__init__(console)
         self._evaluation = evaluation
-        self._figure = evaluation.figure.format_map(vars(evaluation)) or "first figure"
+        self._figure = evaluation.figure or "first figure"
         self._told = -math.inf
 
     def begin(self, what: str, total: int, known: int = 0) -> None:

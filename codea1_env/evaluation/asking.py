@@ -8,8 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from codea1_env.evaluation.samples import ProgramSample, SampleFile, read_samples, sample_row
-from codea1_env.evaluation.suites.samples import SuiteSample, content_of, read_suites
+from codea1_env.evaluation.samples import (
+    ProgramSample,
+    SampleFile,
+    SuiteSample,
+    read_samples,
+    read_suites,
+    sample_row,
+)
 from codea1_env.evaluation.task import Evaluation, Question, S, V
 from codea1_env.problems import Problem
 from codea1_env.responses import parse_programs, whole_program
@@ -146,7 +152,7 @@ class _OwnTests(TestEvaluation[SuiteSample, Mapping[str, Any]]):
     call: ClassVar[Judge]
 
     def judge(self, problem: Problem, sample: SuiteSample) -> Mapping[str, Any]:
-        content = content_of(sample.row)
+        content = sample.content
         text = content if isinstance(content, str) else "\n".join(content)
         return self.call(problem, text, self.sandbox)
 

@@ -23,7 +23,7 @@ from codea1_env.reading.examples import called, split_examples
 from codea1_env.referee import Referee, Round, Verdict
 from codea1_env.responses import Suite, parse_suites, read_programs
 from codea1_env.rollout import Agent, RolloutEpisode, ask
-from codea1_env.sandbox import AnalysisError, Case, Outcome, Sandbox
+from codea1_env.sandbox import AnalysisError, Case, Outcome, Sandbox, TestResult
 from codea1_env.spaces import observe
 
 Flag = bool | None
@@ -132,27 +132,24 @@ def pass_rates(
     also: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, PassRates]:
     """Return for each problem the shares of tests that a coder's programs pass; `also` has more tests by problem."""
-    asked = [item for item in held_out for _ in range(samples)]
-    answers = ask(coder, "coder", [observe(item.problem) for item in asked])
-    programs = read_programs([item.problem for item in asked], answers, sandbox)
-    kept = {item.problem.task_id: _only(item.problem, item.cases) for item in held_out}
-    more = {
-        item.problem.task_id: _cases_in(item, (also or {}).get(item.problem.task_id, ()), sandbox)
-        for item in held_out
-    }
-    pairs = [(item.problem.task_id, each.code) for item, each in zip(asked, programs, strict=True)]
+    asked = [item.problem for item in held_out for _ in range(samples)]
+    answers = ask(coder, "coder", list(map(observe, asked)))
+    programs = read_programs(asked, answers, sandbox)
+    pairs = [(of.task_id, each.code) for of, each in zip(asked, programs, strict=True)]
+    kept, more = {}, {}
+    for item in held_out:
+        name = item.problem.task_id
+        kept[name] = _only(item.problem, item.cases)
+        more[name] = _cases_in(item, (also or {}).get(name, ()), sandbox)
     held, others = _passed(kept, pairs, sandbox), _passed(more, pairs, sandbox)
-    runs: dict[str, list[tuple[str, str]]] = {name: [] for name in kept}
-    for pair in pairs:
-        runs[pair[0]].append(pair)
     return {
         name: PassRates(
-            _share(held[pair] for pair in own),
-            _share(others[pair] for pair in own),
-            tuple(each for pair in own if (each := _solves(held[pair])) is not None),
-            sum(held[pair].count(None) for pair in own),
+            _share(held[name]),
+            _share(others[name]),
+            tuple(each for flags in held[name] if (each := _solves(flags)) is not None),
+            sum(flags.count(None) for flags in held[name]),
         )
-        for name, own in runs.items()
+        for name in kept
     }
 
 
@@ -172,21 +169,22 @@ def _cases_in(item: HeldOut, tests: Sequence[str], sandbox: Sandbox) -> Problem:
 
 def _passed(
     problems: Mapping[str, Problem], pairs: Sequence[tuple[str, str]], sandbox: Sandbox
-) -> dict[tuple[str, str], list[Flag]]:
-    """Return which cases each program passes; None for what could not be judged."""
+) -> dict[str, list[list[Flag]]]:
+    """Return for each problem which cases each of its programs passes; None for what could not be judged."""
     runs = {
         (name, code): submit_to_tests(problems[name], code, sandbox.limits, sandbox)
         for name, code in dict.fromkeys(pairs)
         if problems[name].cases
     }
-    found: dict[tuple[str, str], list[Flag]] = {pair: [] for pair in pairs}
-    for pair, run in runs.items():
-        result = run.result()
-        missing = len(problems[pair[0]].cases) - len(result.tests)  # it does not load
-        found[pair] = [
-            None if each.outcome is Outcome.UNJUDGED else each.passed
-            for each in (*result.tests, *[result.load] * missing)
-        ]
+    found: dict[str, list[list[Flag]]] = {name: [] for name in problems}
+    for pair in pairs:
+        tests: Sequence[TestResult] = ()
+        if pair in runs:
+            result = runs[pair].result()
+            missing = len(problems[pair[0]].cases) - len(result.tests)  # it does not load
+            tests = (*result.tests, *[result.load] * missing)
+        flags = [None if each.outcome is Outcome.UNJUDGED else each.passed for each in tests]
+        found[pair[0]].append(flags)
     return found
 
 

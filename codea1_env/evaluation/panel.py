@@ -31,7 +31,7 @@ from codea1_env.spaces import observe
 
 SIZE = 24
 """Programs of a row."""
-_ROWS: dict[str, str] = {
+ROWS: Mapping[str, str] = {
     "blind": "faults on large numbers, which blind tests find",
     "copied_seen": "a number of the text, trained kinds and problems",
     "copied_unseen": "a number of the text, other problems",
@@ -43,7 +43,6 @@ _ROWS: dict[str, str] = {
     "new_mutants": "mutants that copies of the examples do not kill",
     "valid": "right programs: tests that are right",
 }
-ROWS: Mapping[str, str] = _ROWS
 """Name -> what its programs are wrong on. Every row but the last counts programs that a suite breaks; it counts tests."""
 RUN_ROWS = ("copied_new", "shown_blind", "valid")
 """Rows that a training run measures. `codea1 eval tests --panel` measures all of them."""
@@ -205,39 +204,36 @@ def draw_panel(
             programs += make(random.Random(f"{seed} {row}"))
     found = {each.row for each in programs}
     missing = {row: _NONE for row in ROWS if row in rows and row not in found}
-    return Panel(tuple(programs), missing, sound.faults)
+    unusable = {name: fault for name, fault in sound.faults.items() if fault}
+    return Panel(tuple(programs), missing, unusable)
 
 
+@dataclass(frozen=True)
 class _Sound:
     """Knows of which problems the reference can judge tests."""
 
-    def __init__(self, referee: Referee) -> None:
-        self.referee = referee
-        self.faults: dict[str, str] = {}
-        self._seen: set[str] = set()
+    referee: Referee
+    faults: dict[str, str] = field(default_factory=dict)
+    """Task id -> why it cannot; "" if it can."""
 
-    def of(self, problems: Iterable[Problem]) -> list[Problem]:
+    def of(self, problems: Sequence[Problem]) -> list[Problem]:
         """Return those problems whose golden tests are right tests in the game."""
-        return [each for each in problems if self._is(each)]
+        for problem in problems:
+            if problem.task_id not in self.faults:
+                self.faults[problem.task_id] = _fault_of(problem, self.referee)
+        return [each for each in problems if not self.faults[each.task_id]]
 
-    def _is(self, problem: Problem) -> bool:
-        name = problem.task_id
-        if name not in self._seen:
-            self._seen.add(name)
-            if fault := self._fault(problem):
-                self.faults[name] = fault
-        return name not in self.faults
 
-    def _fault(self, problem: Problem) -> str:
-        try:
-            tests = golden_statements(problem, self.referee.sandbox)[:_GOLDEN]
-            [verdict] = self.referee.judge([Round(problem, problem.reference, [tests])])
-        except (NoValueError, BrokenReferenceError, AnalysisError, TypeError) as error:
-            return str(error)
-        count = _right_tests(verdict)
-        if not count.of or count.hits:
-            return ""
-        return f"its golden tests are no valid tests: {verdict.suites[0].tests[0].reason}"
+def _fault_of(problem: Problem, referee: Referee) -> str:
+    try:
+        tests = golden_statements(problem, referee.sandbox)[:_GOLDEN]
+        [verdict] = referee.judge([Round(problem, problem.reference, [tests])])
+    except (NoValueError, BrokenReferenceError, AnalysisError, TypeError) as error:
+        return str(error)
+    count = _right_tests(verdict)
+    if not count.of or count.hits:
+        return ""
+    return f"its golden tests are no valid tests: {verdict.suites[0].tests[0].reason}"
 
 
 def _planted(sandbox: Sandbox, seed: int, size: int, rows: Collection[str]) -> list[PanelProgram]:
@@ -265,12 +261,8 @@ def _written(trained: set[str], rng: random.Random, size: int) -> list[PanelProg
     by_name = {
         each.task_id: each for each in load_problems("starter") if each.task_id not in trained
     }
-    text = (
-        resources.files("codea1_env.problem_sets")
-        .joinpath("starter", "written.jsonl")
-        .read_text("utf-8")
-    )
-    rows = [json.loads(line) for line in text.splitlines()]
+    file = resources.files("codea1_env.problem_sets").joinpath("starter", "written.jsonl")
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     found = [
         PanelProgram("written", by_name[row["task_id"]], code)
         for row in rows

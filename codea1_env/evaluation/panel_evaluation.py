@@ -20,8 +20,7 @@ from codea1_env.evaluation.panel import (
     count_of,
     draw_panel,
 )
-from codea1_env.evaluation.samples import SampleFile, SamplesError
-from codea1_env.evaluation.suites.samples import SuiteSample, content_of
+from codea1_env.evaluation.samples import SampleFile, SamplesError, SuiteSample
 from codea1_env.evaluation.task import Question
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, Round
@@ -108,9 +107,7 @@ class PanelEvaluation(TestEvaluation[SuiteSample, Mapping[str, Any]]):
     def judge(self, problem: Problem, sample: SuiteSample) -> Mapping[str, Any]:
         """Count what a suite does on its program."""
         program = self._program(problem.task_id, sample.index)
-        text = content_of(sample.row)
-        assert isinstance(text, str)  # an agent's answer
-        [suite] = parse_suites([(text, problem)], self.sandbox)
+        [suite] = parse_suites([(sample.row["answer"], problem)], self.sandbox)
         [verdict] = self.referee.judge([Round(problem, program.code, [suite])])
         count = count_of(program, verdict)
         return {"row": program.row, "fault": program.kind, **dataclasses.asdict(count)}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from codea1_env.mutation.planted import KINDS, Place, Planted, place_of, plant
 from codea1_env.mutation.planted_reads import ReadPlace, plant_read, reading_of
@@ -22,45 +23,24 @@ _MOST_CHARS = 60
 """Of a wrong result that is written into a program."""
 
 
+class _NoGroundError(ValueError):
+    """Why no fault can be planted in a reference."""
+
+
 @dataclass(frozen=True)
 class _Ground:
-    """What faults of a function are made of."""
+    """A place of a reference where faults can be planted."""
 
-    place: Place
-    argument: int
-    case: Case
-    """A golden test whose other arguments stay."""
-    wrong: tuple[str, ...]
+    problem: Problem
+    draw: Callable[[str, random.Random], Planted]
+    """Plants a fault of a kind."""
+    case: Callable[[int], Case]
+    """A golden test with a value in the place of the number that decides."""
 
-    def draw(self, problem: Problem, kind: str, rng: random.Random) -> Planted:
-        """Plant a fault."""
-        name = self.place.parameters[self.argument]
-        return plant(problem.reference, self.place, name, kind, self.wrong, rng)
-
-    def call(self, problem: Problem, value: int) -> str | None:
-        """A call with a value of the argument that decides."""
-        args = list(self.case.args)
-        args[self.argument] = value
-        return call_of(problem.entry_point, replace(self.case, args=tuple(args)))
-
-
-@dataclass(frozen=True)
-class _InputGround:
-    """What faults of a program are made of."""
-
-    place: ReadPlace
-    stdin: str
-    """A golden input whose other words stay."""
-
-    def draw(self, problem: Problem, kind: str, rng: random.Random) -> Planted:
-        """Plant a fault."""
-        return plant_read(problem.reference, self.place, kind, rng)
-
-    def call(self, problem: Problem, value: int) -> str | None:
-        """A call with an input that has a value in the place of the number that decides."""
-        lines = [line.split(" ") for line in self.stdin.split("\n")]
-        lines[self.place.row][self.place.word] = str(value)
-        return call_of("", Case(("\n".join(map(" ".join, lines)),)))
+    def round(self, code: str, value: int) -> Round:
+        """A round whose only test has this value."""
+        call = call_of(self.problem.entry_point, self.case(value))
+        return Round(self.problem, code, [[f"assert {call} == None"]])
 
 
 class Planter:
@@ -84,30 +64,25 @@ class Planter:
 
     def __init__(self, problems: Sequence[Problem], sandbox: Sandbox) -> None:
         self._referee = Referee(sandbox)
-        self._grounds: dict[str, Sequence[_Ground | _InputGround]] = {}
+        self._grounds: dict[str, Sequence[_Ground]] = {}
         self.left_out: dict[str, str] = {}
         for problem in problems:
-            found: Sequence[_Ground | _InputGround] | str
-            if problem.kind == "program":
-                found = _grounds_of_program(problem, self._referee)
-            else:
-                found = _grounds_of(problem, sandbox)
-            if isinstance(found, str):
-                self.left_out[problem.task_id] = found
-            else:
-                self._grounds[problem.task_id] = found
-
-    def suits(self, problem: Problem) -> bool:
-        """Whether a fault can be planted in the reference of a problem."""
-        return problem.task_id in self._grounds
+            find = _in_program if problem.kind == "program" else _in_function
+            try:
+                self._grounds[problem.task_id] = find(problem, self._referee)
+            except AnalysisError as error:
+                self.left_out[problem.task_id] = f"its reference cannot be read: {error}"
+            except _NoGroundError as error:
+                self.left_out[problem.task_id] = str(error)
 
     def plant(
         self, asked: Sequence[tuple[Problem, str]], rng: random.Random
     ) -> list[Planted | None]:
         """Plant a fault of the kind that is asked for in each reference; None where none was found in a few tries."""
         found: dict[int, Planted] = {}
+        able = [i for i, (problem, _) in enumerate(asked) if problem.task_id in self._grounds]
         for _ in range(_TRIES):
-            left = [i for i, (each, _) in enumerate(asked) if i not in found and self.suits(each)]
+            left = [i for i in able if i not in found]
             if not left:
                 break
             drawn = [(i, *self._draw(*asked[i], rng)) for i in left]
@@ -121,32 +96,35 @@ class Planter:
         """Plant a fault, and return it with a round whose only test hits it."""
         grounds = self._grounds[problem.task_id]
         ground = rng.choice(grounds) if len(grounds) > 1 else grounds[0]
-        made = ground.draw(problem, kind, rng)
-        return made, _round_of(problem, made.code, ground, made.value)
+        made = ground.draw(kind, rng)
+        return made, ground.round(made.code, made.value)
 
 
-def _grounds_of(problem: Problem, sandbox: Sandbox) -> Sequence[_Ground] | str:
-    """Find what faults of a problem are made of, or say why there can be none."""
+def _in_function(problem: Problem, referee: Referee) -> Sequence[_Ground]:
+    """Find the first argument that is a whole number in all golden tests."""
     known = [case for case in problem.cases if case.expected is not UNKNOWN and not case.kwargs]
     texts = [write(case.expected) for case in known]
     wrong = tuple(dict.fromkeys(each for each in texts if each and len(each) <= _MOST_CHARS))
     if not problem.reference.strip() or len(wrong) < 2:
-        return "it has no reference, or no golden tests with different values"
-    try:
-        fields = sandbox.analyse(place_of, problem.reference, problem.entry_point)
-    except AnalysisError as error:
-        return f"its reference cannot be read: {error}"
+        raise _NoGroundError("it has no reference, or no golden tests with different values")
+    fields = referee.sandbox.analyse(place_of, problem.reference, problem.entry_point)
     if fields is None:
-        return "its reference is no plain function with a body below its head"
+        raise _NoGroundError("its reference is no plain function with a body below its head")
     place = Place(*fields)
     for number in range(len(place.parameters)):
         if all(len(case.args) > number and type(case.args[number]) is int for case in known):
-            return [_Ground(place, number, known[0], wrong)]
-    return "it takes no whole number"
+            break
+    else:
+        raise _NoGroundError("it takes no whole number")
 
+    def draw(kind: str, rng: random.Random) -> Planted:
+        return plant(problem.reference, place, place.parameters[number], kind, wrong, rng)
 
-def _round_of(problem: Problem, code: str, ground: _Ground | _InputGround, value: int) -> Round:
-    return Round(problem, code, [[f"assert {ground.call(problem, value)} == None"]])
+    def case(value: int) -> Case:
+        first = known[0]
+        return replace(first, args=(*first.args[:number], value, *first.args[number + 1 :]))
+
+    return [_Ground(problem, draw, case)]
 
 
 _NUMBER = re.compile("-?[0-9]+")
@@ -157,18 +135,14 @@ _VALUE = 500
 """One that a fault could be planted on."""
 
 
-def _grounds_of_program(problem: Problem, referee: Referee) -> Sequence[_InputGround] | str:
-    """Find numbers that a program reads and that may be any of three digits, or say why there is none."""
+def _in_program(problem: Problem, referee: Referee) -> Sequence[_Ground]:
+    """Find numbers that a program reads and that may be any of three digits."""
     if not problem.reference.strip() or not problem.cases:
-        return "it has no reference, or no golden inputs"
-    try:
-        places, parsers = referee.sandbox.analyse(reading_of, problem.reference)
-    except AnalysisError as error:
-        return f"its reference cannot be read: {error}"
-    grounds = []
+        raise _NoGroundError("it has no reference, or no golden inputs")
+    places, parsers = referee.sandbox.analyse(reading_of, problem.reference)
+    grounds: list[tuple[ReadPlace, _Ground]] = []
     for case in problem.cases[:_MOST_INPUTS]:
-        stdin: str = case.args[0]
-        words = [line.split(" ") for line in stdin.split("\n")]
+        words = [line.split(" ") for line in case.args[0].split("\n")]
         numbers = [
             (i, j)
             for i, line in enumerate(words)
@@ -179,10 +153,20 @@ def _grounds_of_program(problem: Problem, referee: Referee) -> Sequence[_InputGr
         found = [each for each in found if (each.row, each.word) in numbers]
         at = numbers[:_MOST_PLACES] if parsers else []
         found += [ReadPlace("n", 2, "    ", *place, parsers[0]) for place in at]
-        grounds += [_InputGround(place, stdin) for place in found]
-    rounds = [_round_of(problem, problem.reference, each, _VALUE) for each in grounds]
+        for place in found:
+            draw = partial(plant_read, problem.reference, place)
+            grounds.append((place, _Ground(problem, draw, partial(_with_word, words, place))))
+    rounds = [ground.round(problem.reference, _VALUE) for _, ground in grounds]
     verdicts = zip(grounds, referee.judge(rounds), strict=True)
     able = [each for each, said in verdicts if any(test.attacks for test in said.suites[0].tests)]
     # A fault beside the number that is read is the plainer one.
-    able = [each for each in able if not each.place.parser] or able
-    return able or "it reads no whole number that may have any value"
+    plain = [ground for place, ground in able if not place.parser]
+    if not able:
+        raise _NoGroundError("it reads no whole number that may have any value")
+    return plain or [ground for _, ground in able]
+
+
+def _with_word(words: Sequence[Sequence[str]], place: ReadPlace, value: int) -> Case:
+    lines = [list(line) for line in words]
+    lines[place.row][place.word] = str(value)
+    return Case(("\n".join(map(" ".join, lines)),))

@@ -24,7 +24,7 @@ from codea1_env.evaluation.program_verdicts import (
     run_reference,
 )
 from codea1_env.evaluation.samples import ProgramSample
-from codea1_env.evaluation.statistics import Count, mean_over_problems, pass_at_k, written
+from codea1_env.evaluation.statistics import mean_over_problems, pass_at_k, written
 from codea1_env.evaluation.task import EvaluationError, Question
 from codea1_env.problems import Problem
 from codea1_env.rendering.display import counted
@@ -107,7 +107,7 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
 
     def numbers(self) -> dict[str, int]:
         """Return how many programs of each problem were judged, where one was."""
-        known = {task: self._judged(task) for task in self.scored}
+        known = {task: len(self.programs_of(task)) for task in self.scored}
         return {task: number for task, number in known.items() if number}
 
     def figures(self) -> dict[str, Any]:
@@ -115,12 +115,26 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         numbers = self.numbers()
         # Of a group, or of what could be judged, there may be too few for a k.
         fewest = min(numbers.values(), default=0)
-        ks = sorted({k for k in self.k or DEFAULT_K if k <= fewest})
-        kinds = {"all": self._right} | ({"base": self._right_on_base} if self._has_base else {})
+        asked = {f"pass@{k}": k for k in sorted({k for k in self.k or DEFAULT_K if k <= fewest})}
+        if fewest > 1 and set(numbers.values()) == {fewest}:
+            asked[f"avg@{fewest}"] = 1
         return {
-            kind: _figures([Count(n, right(task)) for task, n in numbers.items()], ks)
-            for kind, right in kinds.items()
+            title: {name: self._pass_at(k, kind, numbers) for name, k in asked.items()}
+            for title, kind in zip(_TITLES, self._kinds, strict=False)
         }
+
+    def _pass_at(self, k: int, kind: str, numbers: Mapping[str, int]) -> dict[str, float]:
+        values = [pass_at_k(n, self._right(task, kind), k) for task, n in numbers.items()]
+        return dataclasses.asdict(mean_over_problems(values))
+
+    @property
+    def _kinds(self) -> list[str]:
+        """Where a verdict says whether a program passes all tests, and the base tests where all problems have some."""
+        base = [self.verdicts[task][0].base for task in self.scored]
+        return ["passed", "base"] if base and None not in base else ["passed"]
+
+    def _right(self, task: str, kind: str) -> int:
+        return sum(bool(getattr(verdict, kind)) for verdict in self.verdicts[task])
 
     def summary(self) -> dict[str, Any]:
         """How programs ended."""
@@ -139,22 +153,8 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
 
     def result(self, task: str) -> dict[str, Any]:
         """How many programs are right, of those that could be judged."""
-        found = {"samples": self._judged(task), "passed": self._right(task)}
-        return found | ({"base": self._right_on_base(task)} if self._has_base else {})
-
-    @property
-    def _has_base(self) -> bool:
-        scored = self.scored
-        return bool(scored) and all(self.verdicts[task][0].base is not None for task in scored)
-
-    def _judged(self, task: str) -> int:
-        return sum(map(_is_known, self.verdicts[task]))
-
-    def _right(self, task: str) -> int:
-        return sum(verdict.passed for verdict in self.verdicts[task])
-
-    def _right_on_base(self, task: str) -> int:
-        return sum(bool(verdict.base) for verdict in self.verdicts[task])
+        right = {kind: self._right(task, kind) for kind in self._kinds}
+        return {"samples": len(self.programs_of(task)), **right}
 
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
         """Return a row for each figure, a column for each kind of tests."""
@@ -186,12 +186,3 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
 def _is_known(verdict: CodeVerdict) -> bool:
     """Whether a program was judged: the sandbox may have failed at it, while others were judged."""
     return verdict.outcome != Outcome.UNJUDGED.value
-
-
-def _figures(counts: Sequence[Count], ks: Sequence[int]) -> dict[str, dict[str, float]]:
-    asked = {f"pass@{k}": k for k in ks}
-    numbers = {count.samples for count in counts}
-    if len(numbers) == 1 and numbers != {1}:
-        asked[f"avg@{numbers.pop()}"] = 1
-    found = {name: [pass_at_k(count, k) for count in counts] for name, k in asked.items()}
-    return {name: dataclasses.asdict(mean_over_problems(each)) for name, each in found.items()}

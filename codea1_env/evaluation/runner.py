@@ -6,9 +6,9 @@ with the same bytes.
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -46,6 +46,7 @@ _POLL = 0.2
 _QUIET = 10.0
 """Seconds without a verdict after which it is said that work goes on."""
 _T = TypeVar("_T")
+_R = TypeVar("_R")
 
 
 class Stopped(Exception):  # noqa: N818  not an error
@@ -96,27 +97,19 @@ class EvaluationRun(Generic[S, V]):
         def checked(row: Mapping[str, Any]) -> tuple[str, Any]:
             return row["task_id"], own.check_type.of(row)
 
+        def record(task: str, found: Any) -> None:
+            if not found.unjudged:
+                self._folder.append(REFERENCES, [found.row()])
+            own.checks[task] = found
+            watch()
+
         for task, found in self._folder.done(REFERENCES, checked).items():
             own.checks[task] = found
             watch()
         tasks = own.problems.keys() if tasks is None else tasks
         left = [task for task in tasks if task not in own.checks]
         self._keep(VERDICTS, lambda row, _: row["task_id"] not in left)  # of unjudged references
-        with ThreadPoolExecutor(self._threads, "check") as threads:
-            jobs = [threads.submit(own.check, own.problems[task]) for task in left]
-            try:
-                for task, job in zip(left, jobs, strict=True):
-                    found = self._wait(job)
-                    if not found.unjudged:
-                        self._folder.append(REFERENCES, [found.row()])
-                    own.checks[task] = found
-                    watch()
-            except Stopped:
-                own.sandbox.close()
-                raise
-            finally:
-                for job in jobs:
-                    job.cancel()
+        self._work(left, lambda task: own.check(own.problems[task]), record, str)
         faults = own.faults()
         if faults and faults.keys() >= set(tasks):
             raise EvaluationError(
@@ -127,7 +120,7 @@ class EvaluationRun(Generic[S, V]):
         """Judge samples made elsewhere; they are copied to the folder."""
         known = len(self._folder.rows(SAMPLES))
         self._folder.append(SAMPLES, (sample.row for sample in samples[known:]))
-        self._judge([samples], watch)
+        self._judge(iter(samples), watch)
 
     def judge_agent(self, agent: AgentOf, plan: EvaluationPlan, watch: Watch) -> None:
         """Let an agent write samples, and judge them while the next ones are being written."""
@@ -148,15 +141,15 @@ class EvaluationRun(Generic[S, V]):
 
     def _written(
         self, agent: AgentOf, questions: Sequence[Question], plan: EvaluationPlan
-    ) -> Iterator[Sequence[Any]]:
-        """Yield the samples, batch by batch; those that the folder has come first."""
+    ) -> Iterator[Any]:
+        """Yield the samples; those that the folder has come first."""
         own, folder, size = self._evaluation, self._folder, plan.batch_size
         rows: Sequence[Mapping[str, Any]] = folder.rows(SAMPLES)
         if len(rows) < len(questions):  # half a batch is asked for again
             rows = folder.truncate(SAMPLES, len(rows) - len(rows) % size)
         # A row is written before the samples of its batch.
         self._keep(USAGE, lambda row, _: row["batch"] * size < len(rows))
-        yield [own.read(*each) for each in zip(questions, rows, strict=False)]
+        yield from map(own.read, questions, rows)
         for start in range(len(rows), len(questions), size):
             if self._stop():
                 raise Stopped
@@ -168,55 +161,55 @@ class EvaluationRun(Generic[S, V]):
                 counts = {name: getattr(used, name) for name in USED}
                 folder.append(USAGE, [{"batch": number, **counts}])
             folder.append(SAMPLES, rows)
-            yield [own.read(*each) for each in zip(batch, rows, strict=True)]
+            yield from map(own.read, batch, rows)
 
-    def _judge(self, batches: Iterable[Sequence[Any]], watch: Watch) -> None:
+    def _judge(self, samples: Iterator[Any], watch: Watch) -> None:
         """Judge samples that have no verdict yet, and tell `watch` of all verdicts, in the order of the samples."""
-        own, done = self._evaluation, self._folder.rows(VERDICTS)
-        judged: dict[Hashable, Future[V]] = {}  # equal samples are judged once
-        taken: list[Future[None]] = []
-        errors: list[BaseException] = []
 
-        def record(sample: S, pending: Future[V]) -> None:
-            if errors:
-                return  # a gap would put later verdicts in wrong places
-            try:
-                verdict = pending.result()
-                if self._stop():
-                    return  # it may come of a sandbox that was closed
-                row = {"task_id": sample.task_id, "sample": sample.index, **row_of(verdict)}
-                self._folder.append(VERDICTS, [row])
-                watch(sample, verdict)
-            except BaseException as error:
-                errors.append(error)
-                raise
+        def record(sample: S, verdict: V) -> None:
+            row = {"task_id": sample.task_id, "sample": sample.index, **row_of(verdict)}
+            self._folder.append(VERDICTS, [row])
+            watch(sample, verdict)
 
-        samples = itertools.chain.from_iterable(batches)
-        judges = ThreadPoolExecutor(self._threads, "judge")
-        with judges, ThreadPoolExecutor(1, "recorder") as recorder:
+        for row, sample in zip(self._folder.rows(VERDICTS), samples, strict=False):
+            watch(sample, self._read_verdict(row, sample))
+        self._work(samples, self._judged, record, self._evaluation.key)
+
+    def _work(
+        self,
+        items: Iterable[_T],
+        work: Callable[[_T], _R],
+        record: Callable[[_T, _R], None],
+        key: Callable[[_T], Hashable],
+    ) -> None:
+        """Work on items in threads, of equal ones on one, and record the results in the order of the items."""
+        begun: dict[Hashable, Future[_R]] = {}
+        waiting: deque[tuple[_T, Future[_R]]] = deque()
+
+        def record_next() -> None:
+            item, job = waiting.popleft()
+            record(item, self._wait(job))
+
+        with ThreadPoolExecutor(self._threads, "judge") as threads:
             try:
-                for position, sample in enumerate(samples):
-                    if errors:
-                        raise errors[0]
-                    if position < len(done):
-                        watch(sample, self._read_verdict(done[position], sample))
-                        continue
-                    key = own.key(sample)
-                    if key not in judged:
-                        judged[key] = judges.submit(self._judged, sample)
-                    taken.append(recorder.submit(record, sample, judged[key]))
-                for each in taken:
-                    self._wait(each)
+                for item in items:
+                    if key(item) not in begun:
+                        begun[key(item)] = threads.submit(work, item)
+                    waiting.append((item, begun[key(item)]))
+                    while waiting and waiting[0][1].done():
+                        record_next()
+                while waiting:
+                    record_next()
             except Stopped:
-                own.sandbox.close()
+                self._evaluation.sandbox.close()
                 raise
             finally:
-                for pending in judged.values():
-                    pending.cancel()
+                for job in begun.values():
+                    job.cancel()
 
-    def _wait(self, job: Future[_T]) -> _T:
+    def _wait(self, job: Future[_R]) -> _R:
         """Return the job's result; looks up now and then, so that a request to stop is heard."""
-        while not self._stop():
+        while not self._stop():  # afterwards a result may come of a sandbox that was closed
             with suppress(TimeoutError):
                 return job.result(_POLL)
             self._say_at_work()

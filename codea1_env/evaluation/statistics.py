@@ -1,7 +1,7 @@
 """Means of a few runs, or of many problems, with their intervals.
 
 Runs are few, and the problems of a run have one learner in common: `mean_over_runs` takes one figure of each, and Student's
-t distribution. A bootstrap of two to five runs would say too narrow an interval. Problems are many: `bootstrap` draws them
+t distribution. A bootstrap of two to five runs would say too narrow an interval. Problems are many: a bootstrap draws them
 with replacement. pass@k is 1 - C(n - c, k) / C(n, k), where c of n programs are right: equation 1 of Chen et al. 2021,
 "Evaluating Large Language Models Trained on Code" (arXiv 2107.03374).
 """
@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 
 REPETITIONS = 2000
 """Bootstrap samples."""
+SEED = 0
+"""Of the bootstrap: equal values always give equal intervals."""
 _EQUAL = 1e-9
 """Width of an interval below which only rounding tells its figures apart."""
 
@@ -78,24 +80,6 @@ def mean_over_runs(means: ArrayLike) -> Estimate:
     return Estimate(middle, middle - margin, middle + margin)
 
 
-def bootstrap(
-    scores: ArrayLike, statistic: Callable[[Floats], Floats], rng: np.random.Generator
-) -> Estimate:
-    """Return a statistic of scores with its 95% bootstrap interval: each column is drawn with replacement on its own.
-
-    Scores have the shape (problems, figures); the statistic maps tables of shape (n, problems, figures) to n values.
-
-    Example:
-        >>> def mean(tables): return tables.mean(axis=(1, 2))
-        >>> print(bootstrap([[0.0, 1.0]], mean, np.random.default_rng(0)))
-        0.500 (all equal)
-    """
-    table: Floats = np.asarray(scores, dtype=np.float64)
-    problems, figures = table.shape
-    drawn = rng.integers(problems, size=(REPETITIONS, problems, figures))
-    return estimate_of(statistic(table[None])[0], statistic(table[drawn, np.arange(figures)]))
-
-
 def estimate_of(value: float, samples: Floats) -> Estimate:
     """Return a value with the 95% interval of its bootstrap samples.
 
@@ -107,33 +91,21 @@ def estimate_of(value: float, samples: Floats) -> Estimate:
     return Estimate(float(value), float(low), float(high))
 
 
-_SEED = 0
-"""Of the bootstrap: equal counts always give equal intervals."""
-
-
-@dataclass(frozen=True)
-class Count:
-    """Programs for one problem."""
-
-    samples: int
-    correct: int
-
-
-def pass_at_k(count: Count, k: int) -> float:
-    """Estimate the probability that at least one of k programs for a problem is right.
+def pass_at_k(samples: int, right: int, k: int) -> float:
+    """Estimate the probability that at least one of k programs for a problem is right, from a number of samples.
 
     Example:
-        >>> pass_at_k(Count(samples=4, correct=1), k=1), pass_at_k(Count(samples=4, correct=1), k=2)
+        >>> pass_at_k(4, right=1, k=1), pass_at_k(4, right=1, k=2)
         (0.25, 0.5)
     """
-    if not 1 <= k <= count.samples:
-        raise ValueError(f"Expect k between 1 and {count.samples} (the samples), actually: {k}")
+    if not 1 <= k <= samples:
+        raise ValueError(f"Expect k between 1 and {samples} (the samples), actually: {k}")
     if k == 1:
-        return count.correct / count.samples  # the product would round
-    wrong = count.samples - count.correct
+        return right / samples  # the product would round
+    wrong = samples - right
     if wrong < k:
         return 1.0
-    missed = 1.0 - k / np.arange(wrong + 1, count.samples + 1)
+    missed = 1.0 - k / np.arange(wrong + 1, samples + 1)
     return float(1.0 - np.prod(missed))
 
 
@@ -146,8 +118,9 @@ def mean_over_problems(values: Sequence[float]) -> Estimate:
         >>> print(mean_over_problems([1.0, 1.0]))
         1.000 (all equal)
     """
-    column = np.asarray(values, dtype=np.float64).reshape(-1, 1)
-    return bootstrap(column, lambda it: it.mean(axis=(1, 2)), np.random.default_rng(_SEED))
+    column: Floats = np.asarray(values, dtype=np.float64)
+    drawn = np.random.default_rng(SEED).integers(len(column), size=(REPETITIONS, len(column)))
+    return estimate_of(column.mean(), column[drawn].mean(axis=1))
 
 
 _Z = 1.959964

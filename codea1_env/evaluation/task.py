@@ -7,7 +7,7 @@ coders and testers, and makes one of a function of yours.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
@@ -61,6 +61,15 @@ def row_of(verdict: Any) -> Mapping[str, Any]:
     return found
 
 
+def numbers_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
+    """Name -> its numbers and flags in all rows; None is left out, and names of texts are."""
+    found: dict[str, list[float]] = {}
+    for name, value in (item for row in rows for item in row.items()):
+        if value is None or isinstance(value, (int, float)):
+            found.setdefault(name, []).extend([] if value is None else [float(value)])
+    return found
+
+
 @dataclass(frozen=True)
 class ProblemFault(Stored):
     """Whether a problem can be used."""
@@ -98,8 +107,6 @@ class Evaluation(Generic[S, V]):
     """Who is asked."""
     unit: ClassVar[str] = "samples"
     """What is judged, in the plural."""
-    figure: ClassVar[str] = ""
-    """Which value the progress display shows, by its name; "" for the first one."""
     kind: ClassVar[str] = ""
     """How reports, and the setting "evaluates", name it, such as the name of its class; "" for the one without a name."""
     check_type: ClassVar[type[Stored]] = ProblemFault
@@ -113,6 +120,8 @@ class Evaluation(Generic[S, V]):
     limits: ClassVar[Limits] = Limits()
     """What programs may use where nothing else is said."""
 
+    figure: str = field(init=False, default="")
+    """Which value the progress display shows, by its name; "" for the first one."""
     problems: dict[str, Problem] = field(init=False, default_factory=dict)
     sandbox: Sandbox = field(init=False, repr=False)
     checks: dict[str, Any] = field(init=False, default_factory=dict)
@@ -188,35 +197,24 @@ class Evaluation(Generic[S, V]):
         self.verdicts.setdefault(sample.task_id, []).append(verdict)
 
     def estimate(self) -> Estimate | None:
-        """Return the mean of `so_far`, to show while it runs; None if there is nothing yet."""
-        found = self.so_far()
-        return mean_over_problems(found) if found else None
+        """Return the mean of `figure` over problems, to show while it runs; None if there is nothing yet."""
+        found = self._values_of_problems()
+        values = found.get(self.figure or next(iter(found), ""))
+        return mean_over_problems(values) if values else None
 
-    def so_far(self) -> list[float]:
-        """Return a figure of each problem so far."""
-        values = [self.values(self.verdicts[task]) for task in self.scored]
-        names = dict.fromkeys(name for each in values for name in each)
-        name = self.figure or next(iter(names), "")
-        return [value for each in values if (value := each.get(name)) is not None]
+    def _values_of_problems(self) -> dict[str, list[float]]:
+        return numbers_of(self.values(self.verdicts[task]) for task in self.scored)
 
     def values(self, verdicts: Sequence[V]) -> Mapping[str, float | None]:
         """Return the values of one problem: the mean of every number and flag of its verdicts; None where there is none."""
-        rows = map(row_of, verdicts)
-        found: dict[str, list[float]] = {}
-        for name, value in (item for row in rows for item in row.items()):
-            if value is None or isinstance(value, (int, float)):
-                found.setdefault(name, []).extend([] if value is None else [float(value)])
+        found = numbers_of(map(row_of, verdicts))
         return {name: sum(it) / len(it) if it else None for name, it in found.items()}
 
     def figures(self) -> dict[str, Any]:
         """Name -> figure, as JSON has it: the mean of a value over problems, with its interval; None without values."""
-        found: dict[str, list[float]] = {}
-        for task in self.scored:
-            for name, value in self.values(self.verdicts[task]).items():
-                found.setdefault(name, []).extend([] if value is None else [value])
         return {
-            name: dataclasses.asdict(mean_over_problems(each)) if each else None
-            for name, each in found.items()
+            name: dataclasses.asdict(mean_over_problems(it)) if it else None
+            for name, it in self._values_of_problems().items()
         }
 
     def summary(self) -> dict[str, Any]:

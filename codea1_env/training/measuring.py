@@ -25,7 +25,7 @@ from codea1_env.evaluation import (
     youden_j,
 )
 from codea1_env.evaluation.held_out import Flag, JudgedRound
-from codea1_env.evaluation.statistics import Count, pass_at_k
+from codea1_env.evaluation.statistics import pass_at_k
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee
@@ -174,9 +174,9 @@ class HeldBack:
 
 def _solved(rates: Iterable[PassRates], samples: int) -> Row:
     """Estimate pass@1 and pass@`samples`: means over the problems with held-out tests."""
-    counts = [Count(len(each.solved), sum(each.solved)) for each in rates if each.solved]
+    found = [each.solved for each in rates if each.solved]
     return {
-        f"held_out/pass@{k}": mean(pass_at_k(each, k) for each in counts if each.samples >= k)
+        f"held_out/pass@{k}": mean(pass_at_k(len(it), sum(it), k) for it in found if len(it) >= k)
         for k in sorted({1, samples})
     }
 

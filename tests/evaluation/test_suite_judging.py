@@ -11,10 +11,10 @@ import pytest
 from in_one_process import InFolder
 
 from codea1_env.evaluation.runner import EvaluationPlan
+from codea1_env.evaluation.samples import SuiteSample
 from codea1_env.evaluation.suites import scores
 from codea1_env.evaluation.suites.evaluation import SuiteEvaluation
 from codea1_env.evaluation.suites.figures import difference, estimate, names, values_of
-from codea1_env.evaluation.suites.samples import SuiteSample
 from codea1_env.evaluation.suites.scores import (
     PoolRuns,
     ProblemCheck,

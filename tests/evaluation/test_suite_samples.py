@@ -10,18 +10,15 @@ import pytest
 
 from codea1_env.evaluation.samples import (
     SamplesError,
+    SuiteSample,
     digest,
     evalplus_id,
     read_samples,
+    read_suites,
     sample_row,
 )
-from codea1_env.evaluation.suites.samples import (
-    ReadSuite,
-    SuiteSample,
-    read_suite,
-    read_suites,
-    suite_digest,
-)
+from codea1_env.evaluation.suites.evaluation import SuiteEvaluation
+from codea1_env.evaluation.suites.reading import ReadSuite, read_suite
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
 
@@ -159,7 +156,8 @@ def test_hostile_parts_harm_only_themselves(sandbox, bad):
 def test_the_digest_follows_the_reference():
     one, other = problem("a/1"), problem("a/2")
     changed = Problem("a/1", "def f(n):", "f", "def f(n): return n + 1")
-    assert suite_digest(one) == suite_digest(other) != suite_digest(changed)
+    digests = [SuiteEvaluation().digest(each) for each in (one, other, changed)]
+    assert digests[0] == digests[1] != digests[2]
 
 
 SOLVED = [
@@ -169,13 +167,8 @@ SOLVED = [
 ]
 
 
-def write_rows(path: Path, *rows: Any) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
 def test_solutions_and_completions(tmp_path):
-    path = write_rows(
+    path = write(
         tmp_path / "s.jsonl",
         {"task_id": "demo/b", "solution": "x"},
         {"task_id": "demo/a", "completion": "    return 1\n", "extra": [1]},
@@ -198,7 +191,7 @@ def test_solutions_and_completions(tmp_path):
 
 def test_unknown_and_missing_tasks_are_named(tmp_path):
     row = {"task_id": "demo/z", "solution": ""}
-    path = write_rows(tmp_path / "s.jsonl", row, row, {"task_id": "demo/a", "solution": ""})
+    path = write(tmp_path / "s.jsonl", row, row, {"task_id": "demo/a", "solution": ""})
     file = read_samples(path, SOLVED)
     assert file.unknown == {"demo/z": 2}
     assert file.missing == ("demo/b", "MBPP/7")

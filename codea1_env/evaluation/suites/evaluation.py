@@ -6,6 +6,7 @@ First the references are tried, which finds problems that cannot be used, and wr
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from codea1_env.evaluation.asking import TestEvaluation
-from codea1_env.evaluation.samples import digest_of_file, read_samples
+from codea1_env.evaluation.samples import SuiteSample, read_samples
 from codea1_env.evaluation.statistics import written
 from codea1_env.evaluation.suites.figures import (
     OF_WHOLE_SUITES,
@@ -25,7 +26,6 @@ from codea1_env.evaluation.suites.figures import (
     names,
     values_of,
 )
-from codea1_env.evaluation.suites.samples import SuiteSample, suite_digest, suite_key
 from codea1_env.evaluation.suites.scores import ProblemCheck, SuiteJudge, SuiteScore, kind_of
 from codea1_env.evaluation.task import EvaluationError, Question
 from codea1_env.judging.verdicts import GAME_LIMITS
@@ -35,6 +35,7 @@ from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.rendering.display import counted
 from codea1_env.rollout import Agent
 from codea1_env.sandbox import Sandbox
+from codea1_env.support.plugins import digest_of
 
 DEFAULT_K = (1, 2, 5)
 _REASONS = 3
@@ -59,7 +60,6 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
     """
 
     kind = "tests"
-    figure = "pass@{num_tests}"
     check_type = ProblemCheck
     verdict_type = SuiteScore
     help = {  # noqa: RUF012  never changed
@@ -85,6 +85,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
     """Meet the panel instead, which has options of its own: `codea1 eval tests --panel --help`."""
 
     suite_judge: SuiteJudge = field(init=False, repr=False)
+    ks: tuple[int, ...] = field(init=False, default=())
     _programs: dict[str, list[str]] | None = field(init=False, default=None)
 
     def settings(self, asked: bool) -> dict[str, Any]:
@@ -93,13 +94,14 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         if asked:
             found["protocol"] = self.protocol
         if (path := self.wrong_programs) is not None:
-            found |= {"wrong_programs": str(path), "wrong_programs_sha256": digest_of_file(path)}
+            found |= {"wrong_programs": str(path), "wrong_programs_sha256": digest_of(str(path))}
         return found | {"time_limit": GAME_LIMITS.call_cpu_time}
 
     def load(self, problems: Sequence[Problem]) -> dict[str, int]:
         """Read the wrong programs."""
         super().load(problems)
-        check_ks(self.k, self.num_tests)
+        self.ks = check_ks(self.k, self.num_tests)
+        self.figure = f"pass@{self.ks[-1]}"
         if self.wrong_programs is None:
             return {}
         self._programs = {}
@@ -141,28 +143,21 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         ]
 
     def key(self, sample: SuiteSample) -> Hashable:
-        """Equal suites are judged once."""
-        return suite_key(sample)
+        """Suites that are the same word for word are judged once."""
+        return sample.task_id, repr(sample.content)
 
     def judge(self, problem: Problem, sample: SuiteSample) -> SuiteScore:
         """Judge a suite."""
         return self.suite_judge.judge(problem, self.checks[problem.task_id], sample)
 
-    def so_far(self) -> list[float]:
-        """Pass@k of each problem, for all tests that were asked for."""
-        k = self.num_tests
-        found = [self.verdicts[task] for task in self.scored]
-        return [sum(score.right(k) for score in each) / (k * len(each)) for each in found]
-
     def values(self, verdicts: Sequence[SuiteScore]) -> Mapping[str, float | None]:
         """Values of one problem."""
-        return values_of(verdicts, check_ks(self.k, self.num_tests))
+        return values_of(verdicts, self.ks)
 
     def figures(self) -> dict[str, Any]:
         """All figures that some problem has."""
         values = [self.values(self.verdicts[task]) for task in self.scored]
-        ks = check_ks(self.k, self.num_tests)
-        found = {name: estimate(values, name) for name in names(ks)}
+        found = {name: estimate(values, name) for name in names(self.ks)}
         return {name: dataclasses.asdict(each) for name, each in found.items() if each is not None}
 
     def summary(self) -> dict[str, Any]:
@@ -197,7 +192,11 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
 
     def digest(self, problem: Problem) -> str:
         """Other than of programs: golden tests decide nothing."""
-        return suite_digest(problem)
+        parts = (
+            problem.prompt, problem.entry_point, problem.reference, problem.preamble, problem.contract, problem.compare,
+            problem.atol, problem.checker,
+        )  # fmt: skip
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
         """Rows for the figures, columns for each k."""

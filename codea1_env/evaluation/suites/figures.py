@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_env.evaluation.statistics import REPETITIONS, Estimate, estimate_of
+from codea1_env.evaluation.statistics import REPETITIONS, SEED, Estimate, estimate_of
 from codea1_env.evaluation.suites.scores import SuiteScore, fails, is_right
 
 Floats = NDArray[np.float64]
@@ -36,8 +36,6 @@ WORDS = {
     "mutation score": "mutants killed by right tests of the whole answer",
 }
 """What figures say; `in_words` adds which tests of an answer count, and of which answers a figure is."""
-_SEED = 0
-"""Of the bootstrap: equal values always give equal intervals."""
 
 
 def in_words(name: str) -> str:
@@ -71,35 +69,32 @@ def values_of(scores: Sequence[SuiteScore], ks: Sequence[int]) -> dict[str, floa
     """Values of one problem: means over its suites."""
     values: dict[str, float | None] = {}
     for k in ks:
-        for name, value in _at(scores, k).items():
-            figure, _, of_right = name.partition("@")
-            values[f"{figure}@{k}" + ("@pass" if of_right else "")] = value
+        values |= _at(scores, k)
     tests = [test for score in scores for test in score.tests]
     right, failing = sum(map(is_right, tests)), sum(map(fails, tests))
     values["p_u"] = _share(right, right + failing)
     pools = [score.pool for score in scores]
     values["p_01"] = _share(sum(p.right_passed for p in pools), sum(p.right_runs for p in pools))
     values["p_00"] = _share(sum(p.wrong_passed for p in pools), sum(p.wrong_runs for p in pools))
-    whole = _at(scores, len(scores[0].killed))
-    values |= {name: whole[own] for name, own in OF_WHOLE_SUITES.items() if own}
-    values["all pass@1"] = _mean([float(_passes_whole(score)) for score in scores])
+    size = len(scores[0].killed)
+    whole = _at(scores, size)
+    values |= {name: whole[f"{own}@{size}"] for name, own in OF_WHOLE_SUITES.items() if own}
+    # Of as many tests as there are, not as many as were asked for.
+    all_right = [bool(score.tests) and all(map(is_right, score.tests)) for score in scores]
+    values["all pass@1"] = _mean(list(map(float, all_right)))
     return values
 
 
 def _at(scores: Sequence[SuiteScore], k: int) -> dict[str, float | None]:
     kills = [_share(sum(score.killed[:k]), score.mutants) for score in scores]
+    of_right = [share for share, each in zip(kills, scores, strict=True) if each.right(k)]
     return {
-        "pass": _mean([score.right(k) / k for score in scores]),
-        "any-pass": _mean([float(score.right(k) > 0) for score in scores]),
-        "all-pass": _mean([float(score.right(k) == k) for score in scores]),
-        "mut": _mean(kills),
-        "mut@pass": _mean([x for x, each in zip(kills, scores, strict=True) if each.right(k)]),
+        f"pass@{k}": _mean([score.right(k) / k for score in scores]),
+        f"any-pass@{k}": _mean([float(score.right(k) > 0) for score in scores]),
+        f"all-pass@{k}": _mean([float(score.right(k) == k) for score in scores]),
+        f"mut@{k}": _mean(kills),
+        f"mut@{k}@pass": _mean(of_right),
     }
-
-
-def _passes_whole(score: SuiteScore) -> bool:
-    """Whether there are tests, and all are right; as many as there are, not as many as were asked for."""
-    return bool(score.tests) and all(map(is_right, score.tests))
 
 
 def estimate(problems: Sequence[Values], name: str) -> Estimate | None:
@@ -110,7 +105,7 @@ def estimate(problems: Sequence[Values], name: str) -> Estimate | None:
         1.000 (all equal)
     """
     parts, combine = _made_of(name)
-    return _estimate(_table(problems, parts), combine)
+    return _bootstrap(_table(problems, parts), combine)
 
 
 def difference(ours: Sequence[Values], theirs: Sequence[Values], name: str) -> Estimate | None:
@@ -118,7 +113,7 @@ def difference(ours: Sequence[Values], theirs: Sequence[Values], name: str) -> E
     parts, combine = _made_of(name)
     size = len(parts)
     table = np.concatenate([_table(ours, parts), _table(theirs, parts)], axis=1)
-    return _estimate(table, lambda means: combine(means[size:]) - combine(means[:size]))
+    return _bootstrap(table, lambda means: combine(means[size:]) - combine(means[:size]))
 
 
 def _made_of(name: str) -> tuple[tuple[str, ...], Callable[[Floats], Floats]]:
@@ -136,13 +131,13 @@ def _table(problems: Sequence[Values], parts: Sequence[str]) -> Floats:
     return np.asarray(rows, dtype=np.float64).reshape(len(problems), len(parts))
 
 
-def _estimate(table: Floats, combine: Callable[[Floats], Floats]) -> Estimate | None:
+def _bootstrap(table: Floats, combine: Callable[[Floats], Floats]) -> Estimate | None:
     count = len(table)
     value = float(combine(_means(table, np.ones((1, count))))[0])
     if not np.isfinite(value):
         return None
     # How often each problem is drawn, which is all that means depend on.
-    drawn = np.random.default_rng(_SEED).multinomial(
+    drawn = np.random.default_rng(SEED).multinomial(
         count, np.full(count, 1 / count), size=REPETITIONS
     )
     found = combine(_means(table, drawn.astype(np.float64)))

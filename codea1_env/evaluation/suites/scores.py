@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Self
 
 from codea1_env.evaluation.as_written import run_as_written
 from codea1_env.evaluation.program_verdicts import MIN_TIME_LIMIT, unusable_text
-from codea1_env.evaluation.suites.samples import MAX_CALLS, ReadSuite, SuiteSample, read_suite
+from codea1_env.evaluation.samples import SuiteSample
+from codea1_env.evaluation.suites.reading import MAX_CALLS, ReadSuite, read_suite
 from codea1_env.evaluation.task import ProblemFault, Stored
 from codea1_env.judging.verdicts import GAME_LIMITS
 from codea1_env.mutation import generate_mutants
