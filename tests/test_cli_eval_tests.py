@@ -146,7 +146,6 @@ def test_one_test_at_a_time(tmp_path, capsys):
     [
         ([], "expect either --samples FILE.jsonl or --agent NAME"),
         (["--agent", "golden", "--k", "6"], "k=6, and 5 tests"),
-        (["--agent", "golden", "--mutator", "own"], "unrecognized options: --mutator"),
         (["--agent", "mutant", "--max-problems", "1"], "unknown player 'mutant'"),
         (["--agent", "golden", "--wrong-programs", "broken.jsonl"], "broken.jsonl, line 1: Expect"),
     ],

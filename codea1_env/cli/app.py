@@ -18,6 +18,7 @@ from codea1_env.cli.errors import (
     FailureError,
     InputError,
     in_options,
+    library_errors,
     unknown_name,
 )
 from codea1_env.support import start
@@ -93,7 +94,8 @@ def run(arguments: Sequence[str]) -> int:
         module, _, function = COMMANDS[name][0].partition(":")
         command = getattr(importlib.import_module(f"codea1_env.cli.{module}"), function)
         start.interrupt_is_an_exception()
-        code: int = command(rest)
+        with library_errors():
+            code: int = command(rest)
         sys.stdout.flush()
         return code
     except InputError as error:

@@ -35,7 +35,7 @@ from codea1_env.baselines.bench.suite import (
     with_preset,
 )
 from codea1_env.baselines.bench.sweep import choose, failures_of, sweep_jobs
-from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
+from codea1_env.cli.errors import INTERRUPTED, InputError, user_input
 from codea1_env.cli.parsing import parse, parse_some
 from codea1_env.cli.tables import print_markdown
 from codea1_env.problems import load_problems
@@ -128,18 +128,16 @@ def check_row(entry: Entry, base: TrainConfig, tell: Callable[[str], None]) -> N
 
 def _run(command: AlgorithmsCommand, config: BenchConfig, entries: Sequence[Entry], folder: Jobs) -> int:  # fmt: skip
     console, machine = Console(stderr=command.json), this_machine()
-    with user_input():
-        table = RunTable(folder)
+    table = RunTable(folder)
     tried = sweep_jobs(config, entries)
-    with library_errors():
-        wanted = config.seeds * len(entries)
-        first, then = counted(len(tried), "runs"), counted(wanted, "runs")
-        say(console, f"{first} of the sweep, then {then} of the table")
-        whole = _run_all(config, tried, table, console, "runs of the sweep")
-        rates, swept = choose(config, entries, tried, table.rows)
-        folder.write_lines(SWEEP, map(dataclasses.asdict, swept))
-        jobs = jobs_of(config, entries, rates)
-        whole = whole and _run_all(config, jobs, table, console, "runs")
+    wanted = config.seeds * len(entries)
+    first, then = counted(len(tried), "runs"), counted(wanted, "runs")
+    say(console, f"{first} of the sweep, then {then} of the table")
+    whole = _run_all(config, tried, table, console, "runs of the sweep")
+    rates, swept = choose(config, entries, tried, table.rows)
+    folder.write_lines(SWEEP, map(dataclasses.asdict, swept))
+    jobs = jobs_of(config, entries, rates)
+    whole = whole and _run_all(config, jobs, table, console, "runs")
     results = results_of(table.rows, jobs)
     write_results(folder, results)
     plots = _plots(folder.path, results, console)

@@ -17,14 +17,13 @@ from rich.console import Console
 from codea1_env.baselines.diagnose.experiments import EXPERIMENTS, find_experiments, find_row
 from codea1_env.baselines.diagnose.running import RowRun, run_experiment
 from codea1_env.baselines.diagnose.scores import SCORES, content_of
-from codea1_env.cli.errors import INTERRUPTED, InputError, check_least, library_errors, user_input
+from codea1_env.cli.errors import INTERRUPTED, check_least, user_input
 from codea1_env.cli.parsing import parse
 from codea1_env.cli.tables import print_markdown
 from codea1_env.rendering.progress import say
 from codea1_env.report.diagnostics import diagnosis
 from codea1_env.report.folders import Diagnosed
-from codea1_env.suite.tasks import SuiteError
-from codea1_env.support.jobs import DIAGNOSTICS, FolderError, Jobs
+from codea1_env.support.jobs import DIAGNOSTICS, Jobs
 from codea1_env.support.logs import write_whole
 from codea1_env.support.plugins import find_in_working_folder
 from codea1_env.support.stopping import terminable
@@ -82,7 +81,7 @@ def run(arguments: Sequence[str]) -> int:
         asked = {
             "experiments": command.names,
             "rows": command.rows,
-            "seeds": list(seeds),
+            "seeds": [*seeds],
             "quick": quick,
         }
         typed = f"codea1 bench diagnose {shlex.join(arguments)}".rstrip()
@@ -95,11 +94,9 @@ def run(arguments: Sequence[str]) -> int:
         say(console, f"{name:12} {came[0].row:30} {_told(came)}   {left} rows left")
 
     try:
-        with jobs, terminable(), library_errors():
+        with jobs, terminable():
             for each in experiments:
                 runs += run_experiment(folder, each, seeds, quick=quick, processes=command.processes, tell=tell)  # fmt: skip
-    except (FolderError, SuiteError) as error:
-        raise InputError(str(error)) from error
     except KeyboardInterrupt:
         say(console, f"To go on, say the same with --output-dir {folder}")
         return INTERRUPTED

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from codea1_env.agents.llm.engines import is_model
 from codea1_env.agents.opponents import SCRIPTED, Role, has_golden_tests
-from codea1_env.cli.errors import InputError, check_least, library_errors
+from codea1_env.cli.errors import InputError, check_least
 from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.cli.players import check_name, common_problems, is_own, make_player
 from codea1_env.cli.tables import print_sheet
@@ -25,7 +25,6 @@ from codea1_env.rendering.display import counted, counted_of, short_names
 from codea1_env.rendering.progress import WorkProgress, say
 from codea1_env.report.sheet import Sheet
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.training import RunError
 from codea1_env.training.checkpoints import load_run, trained_on
 
 _ROLES: tuple[Role, ...] = ("coder", "tester")
@@ -78,10 +77,7 @@ def run(arguments: Sequence[str]) -> int:
                 f"expect a {role} among the players, actually: none. Add {' or '.join(SCRIPTED[role])}, FILE.py:NAME or "
                 "the folder of a run"
             )
-    try:
-        played = _play(command)
-    except RunError as error:
-        raise InputError(str(error)) from error
+    played = _play(command)
     if command.json:
         print(json.dumps(played.to_dict()))
     else:
@@ -91,7 +87,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _play(command: CrossPlayCommand) -> CrossPlay:
     limits = Limits(call_cpu_time=0.5)
-    with library_errors(), ExitStack() as stack:
+    with ExitStack() as stack:
         sandbox = stack.enter_context(Sandbox(command.workers, limits, level=command.sandbox_level))
         every = tuple(dict.fromkeys(command.players))
         trained = {name: trained_on(Path(name)) for name in every if Path(name).is_dir()}

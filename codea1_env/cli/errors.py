@@ -27,19 +27,17 @@ class CommandLineExit(SystemExit):
 
 @contextmanager
 def library_errors() -> Iterator[None]:
-    """Tell a user in one line what the library raises about problem sets, players of the user's and the sandbox."""
-    from codea1_env.oracle import BrokenReferenceError
-    from codea1_env.problems import ProblemsError
-    from codea1_env.rewards import RewardError
-    from codea1_env.rollout import AnswerError
+    """Tell a user in one line what the library raises.
+
+    Errors of this package that are a ValueError are the user's mistake, others are a failure. Any other exception is a bug, and
+    keeps its traceback.
+    """
     from codea1_env.sandbox import AnalysisError, LevelUnavailableError, SandboxError
 
     try:
         yield
-    except (
-        ProblemsError, BrokenReferenceError, LevelUnavailableError, RewardError, AnswerError
-    ) as error:  # fmt: skip
-        raise InputError(str(error)) from error
+    except (InputError, FailureError):
+        raise
     except ImportError as error:
         raise InputError(str(explained(error))) from error
     except AnalysisError as error:
@@ -48,8 +46,13 @@ def library_errors() -> Iterator[None]:
             f"expect every reference to be a Python program, actually: {cause}. "
             "`codea1 problems validate` names the problem, file and line"
         ) from error
-    except SandboxError as error:
-        raise FailureError(f"the sandbox failed: {error}") from error
+    except Exception as error:
+        if not type(error).__module__.startswith("codea1_env."):
+            raise
+        if isinstance(error, ValueError | LevelUnavailableError):
+            raise InputError(str(error)) from error
+        said = f"the sandbox failed: {error}" if isinstance(error, SandboxError) else str(error)
+        raise FailureError(said) from error
 
 
 @contextmanager

@@ -7,10 +7,10 @@ import json
 import shlex
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -27,7 +27,6 @@ from codea1_env.cli.errors import (
     FailureError,
     InputError,
     check_least,
-    library_errors,
     user_input,
 )
 from codea1_env.cli.parsing import SOURCES, parse
@@ -47,6 +46,8 @@ from codea1_env.evaluation.runner import (
     REPORT,
     SAMPLES,
     VERDICTS,
+    AgentOf,
+    Asking,
     EvaluationPlan,
     EvaluationRun,
     Stopped,
@@ -58,7 +59,7 @@ from codea1_env.evaluation.samples import (
     SamplesError,
     digest_of_problems,
 )
-from codea1_env.evaluation.selection import NUM_TESTS, select, selection_report, selection_table
+from codea1_env.evaluation.selection import select, selection_report, selection_table
 from codea1_env.evaluation.task import Evaluation, EvaluationError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.rendering.display import counted_of
@@ -66,9 +67,9 @@ from codea1_env.rendering.progress import say
 from codea1_env.report.sheet import Sheet
 from codea1_env.rollout import AnswerError
 from codea1_env.sandbox.packages import versions
-from codea1_env.support.jobs import EVALUATION, FolderError, Jobs, read_manifest
+from codea1_env.support.jobs import EVALUATION, Jobs, read_manifest
 from codea1_env.support.plugins import digest_of
-from codea1_env.support.stopping import StopRequest, stop_request
+from codea1_env.support.stopping import stop_request
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run_folder import read_config
 
@@ -113,10 +114,7 @@ def own(arguments: Sequence[str]) -> int:
 def compare_two(arguments: Sequence[str]) -> int:
     """Run `codea1 eval compare`; returns the exit code."""
     command = parse(CompareCommand, arguments, name="eval compare")
-    try:
-        comparison = compare(command.a, command.b)
-    except FolderError as error:
-        raise InputError(str(error)) from error
+    comparison = compare(command.a, command.b)
     if command.json:
         print(json.dumps(comparison.to_dict()))
     else:
@@ -171,29 +169,24 @@ class EvaluationOptions(players.AskingOptions):
 
     def who(self, role: Role) -> dict[str, Any]:
         """The agent, and all that its answers depend on."""
+        name = self.agent or ""
         settings: dict[str, Any] = {"agent": self.agent, "seed": self.seed}
-        if digest := digest_of(self.agent or ""):
+        if digest := digest_of(name):
             settings["agent_sha256"] = digest[:16]
-        if players.is_language_model(role, self.agent or ""):
-            if players.is_server(self.agent or "") and self.model is None:
-                # Of two models behind one address the answers are not to be mixed.
-                model = players.served_model(self.agent or "")
-                object.__setattr__(self, "model", model)
-            settings["model"] = self.model
-            if self.request:
-                settings["request"] = self.request
-            settings["backend"] = "server" if players.is_server(self.agent or "") else self.backend
-            settings["prompts"] = self.prompts or "few-shot"
-            if digest := digest_of(settings["prompts"]):
-                settings["prompts_sha256"] = digest[:16]
-            if self.tester_examples == "hidden":
-                settings["tester_examples"] = "hidden"
-            computing = self.computing()
-            if computing is not None:
-                settings["dtype"] = computing.dtype
-                settings["threads"] = computing.threads
-            settings |= asdict(self.sampling())
-        return settings
+        if not players.is_language_model(role, name):
+            return settings
+        settings["model"] = self.model
+        if self.request:
+            settings["request"] = self.request
+        settings["backend"] = "server" if players.is_server(name) else self.backend
+        settings["prompts"] = self.prompts or "few-shot"
+        if digest := digest_of(settings["prompts"]):
+            settings["prompts_sha256"] = digest[:16]
+        if self.tester_examples == "hidden":
+            settings["tester_examples"] = "hidden"
+        if self.computes_here:
+            settings |= {"dtype": self.dtype, "threads": self.threads}
+        return settings | asdict(self.sampling())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,20 +195,27 @@ class EvaluationCommand(EvaluationOptions):
 
     evaluation: Any  # its fields are options, too
 
-    @cached_property
-    def selector(self) -> EvaluationCommand | None:
-        """The same options for the agent of --select."""
-        own = self.evaluation
-        if not isinstance(own, CodeEvaluation) or own.select is None:
-            return None
-        return dataclasses.replace(self, agent=own.select, samples=None)
 
-
-@dataclass(frozen=True)
-class _Input:
-    file: SampleFile[Any] | None
-    unknown: Mapping[str, int]
-    """Tasks that the problem set has not, and how often they stand in the files."""
+def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
+    own = tyro.conf.arg(help="What only this evaluation has.")  # its text stands above, whole
+    hints = get_type_hints(EvaluationCommand, include_extras=True)
+    helped = {
+        name: Annotated[hints[name], tyro.conf.arg(help=text)] for name, text in kind.help.items()
+    }
+    known = {each.name: each.default for each in dataclasses.fields(EvaluationCommand)}
+    changed = dict.fromkeys((*kind.help, *kind.defaults))
+    return dataclasses.make_dataclass(
+        f"{kind.__name__}Command",
+        [
+            ("evaluation", Annotated[kind, tyro.conf.OmitArgPrefixes, own]),
+            ("agent", Annotated[str | None, players.agent_option(kind.role)], None),
+            *((n, helped.get(n, hints[n]), kind.defaults.get(n, known[n])) for n in changed),
+        ],
+        bases=(EvaluationCommand,),
+        namespace={"__doc__": kind.__doc__},
+        frozen=True,
+        kw_only=True,
+    )
 
 
 def evaluate(name: str, arguments: Sequence[str]) -> int:
@@ -225,248 +225,228 @@ def evaluate(name: str, arguments: Sequence[str]) -> int:
     titles = {"panel": "eval tests --panel"}
     title = f"eval run {name}" if ":" in name else titles.get(name, f"eval {name}")
     command = parse(_command_of(kind), arguments, name=title)
-    console = Console(stderr=command.json)
-    command = _as_in_run(command, console)
-    problems, of_set = _problems_of(command)
-    path = command.output_dir or Path("runs") / time.strftime("eval-%Y%m%d-%H%M%S")
-    try:
-        words = f"codea1 {title} {shlex.join(arguments)}"
-        report = _in_folder(command, name, problems, of_set, path, console, words)
-    except (SamplesError, FolderError, EvaluationError) as error:
-        raise InputError(str(error)) from error
-    except BackendError as error:
-        raise FailureError(f"{error}. To go on, add: --resume --output-dir {path}") from error
-    except (Stopped, KeyboardInterrupt):
-        say(console, f"Stopped. To go on, add: --resume --output-dir {path}")
-        return INTERRUPTED
-    if command.json:
-        print(json.dumps(report))
-    else:
-        print_report(command.evaluation, report, console)
-        if command.selector is not None:
-            rows, lines = selection_table(report["selection"])
-            print_sheet(Sheet.of(rows), console)
-            say(console, "\n".join(lines))
-        say(console, f"Command: {words}")
-        say(console, f"Result folder: {path}")
-    return 1 if report["excluded"] else 0
+    at_work = _Evaluating(name, command, f"codea1 {title} {shlex.join(arguments)}")
+    return at_work.run()
 
 
-def _as_in_run(command: EvaluationCommand, console: Console) -> EvaluationCommand:
-    """Ask the agent of a run as in its run, where nothing else was said; and say so."""
-    own, chooser = command.evaluation, command.selector
-    filled, config = command.as_in_run(own.role)
-    if chooser is not None:
-        filled.__dict__["selector"] = chooser.as_in_run("tester")[0]
-    if isinstance(own, PanelEvaluation):
+class _Evaluating:
+    """One evaluation, from its options to its report."""
+
+    def __init__(self, name: str, command: EvaluationCommand, words: str) -> None:
+        self.name, self.words = name, words
+        self.own: Any = command.evaluation
+        self.asked = command
+        """Whom it asks, and how."""
+        self.selector: EvaluationCommand | None = None
+        """The same of the agent of --select."""
+        if isinstance(self.own, CodeEvaluation) and self.own.select is not None:
+            self.selector = dataclasses.replace(command, agent=self.own.select, samples=None)
+        self.console = Console(stderr=command.json)
+        self.path = command.output_dir or Path("runs") / time.strftime("eval-%Y%m%d-%H%M%S")
+
+    def run(self) -> int:
+        """Evaluate and show what came; returns the exit code."""
+        self._ask_as_in_run()
+        problems, of_set = self._problems()
+        go_on = f"To go on, add: --resume --output-dir {self.path}"
+        try:
+            report = self._in_folder(problems, of_set)
+        except BackendError as error:
+            raise FailureError(f"{error}. {go_on}") from error
+        except (Stopped, KeyboardInterrupt):
+            say(self.console, f"Stopped. {go_on}")
+            return INTERRUPTED
+        if self.asked.json:
+            print(json.dumps(report))
+        else:
+            print_report(self.own, report, self.console)
+            if self.selector is not None:
+                rows, lines = selection_table(report["selection"])
+                print_sheet(Sheet.of(rows), self.console)
+                say(self.console, "\n".join(lines))
+            say(self.console, f"Command: {self.words}\nResult folder: {self.path}")
+        return 1 if report["excluded"] else 0
+
+    def _ask_as_in_run(self) -> None:
+        """Ask the agent of a run as in its run, where nothing else was said; and say so."""
+        own = self.own
+        filled, config = self.asked.as_in_run(own.role)
+        self.asked = filled
+        if self.selector is not None:
+            self.selector = self.selector.as_in_run("tester")[0]
+        if isinstance(own, PanelEvaluation):
+            with user_input():
+                run = config if own.trained is None else read_config(Path(own.trained))
+                own.left_out = tuple(problems_of_run(run)) if run else ()
+        if config is None:
+            return
+        names = ["prompts", "temperature", "top_p", "max_completion_length"]
+        said = {name: getattr(filled, name) for name in names}
+        if isinstance(own, TestEvaluation):
+            own.num_tests = own.num_tests or config.num_tests
+            said |= {"tester_examples": filled.tester_examples, "num_tests": own.num_tests}
+        words = ", ".join(f"{name} {value}" for name, value in said.items())
+        say(self.console, f"Asked as in its run, but for what you say: {words}.")
+        if isinstance(own, PanelEvaluation):
+            say(
+                self.console,
+                f"The panel is that of today, drawn with seed {own.panel_seed}; not the one of the run.",
+            )
+
+    def _problems(self) -> tuple[list[Problem], int]:
+        """Check the agents; returns the problems, and their number in the whole set."""
+        asked = self.asked
+        agents: list[tuple[Role, str]] = []
+        if asked.agent is not None:
+            agents.append((self.own.role, asked.agent))
+        if self.selector is not None:
+            agents.append(("tester", self.selector.agent or ""))
+        for role, name in agents:
+            players.check_agent(role, name)
+        if (asked.samples is None) == (asked.agent is None):
+            raise InputError("expect either --samples FILE.jsonl or --agent NAME, one of them")
+        if asked.resume and asked.output_dir is None:
+            raise InputError(
+                "expect --output-dir DIR with --resume: the result folder to go on with"
+            )
         with user_input():
-            run = config if own.trained is None else read_config(Path(own.trained))
-            own.left_out = tuple(problems_of_run(run)) if run else ()
-    if config is None:
-        return filled
-    if isinstance(own, TestEvaluation):
-        own.num_tests = own.num_tests or config.num_tests
-    asked = {"prompts": filled.prompts, "temperature": filled.temperature}
-    asked |= {"top_p": filled.top_p, "max_completion_length": filled.max_completion_length}
-    if isinstance(own, TestEvaluation):
-        asked |= {"tester_examples": filled.tester_examples, "num_tests": own.num_tests}
-    words = ", ".join(f"{key} {value}" for key, value in asked.items())
-    say(console, f"Asked as in its run, but for what you say: {words}.")
-    if isinstance(own, PanelEvaluation):
-        say(
-            console,
-            f"The panel is that of today, drawn with seed {own.panel_seed}; not the one of the run.",
-        )
-    return filled
-
-
-def _problems_of(command: EvaluationCommand) -> tuple[list[Problem], int]:
-    """Check the agents; returns the problems, and their number in the whole set."""
-    asked: list[tuple[Role, str | None]] = [(command.evaluation.role, command.agent)]
-    if command.selector is not None:
-        asked.append(("tester", command.selector.agent))
-    agents = [(role, name) for role, name in asked if name is not None]
-    for role, name in agents:
-        players.check_agent(role, name)
-    if (command.samples is None) == (command.agent is None):
-        raise InputError("expect either --samples FILE.jsonl or --agent NAME, one of them")
-    if command.resume and command.output_dir is None:
-        raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
-    with user_input():
-        whole = load_problems(command.problems, command.split)
-        problems = whole[: command.max_problems]
-    for role, name in agents:
-        with library_errors():
+            whole = load_problems(asked.problems, asked.split)
+        problems = whole[: asked.max_problems]
+        for role, name in agents:
             players.check_problems(role, name, problems)
-    return problems, len(whole)
+        return problems, len(whole)
 
-
-def _in_folder(
-    command: EvaluationCommand,
-    name: str,
-    problems: Sequence[Problem],
-    of_set: int,
-    path: Path,
-    console: Console,
-    words: str,
-) -> dict[str, Any]:
-    with library_errors():
-        read_before = _read(command, problems)
-    goes_on = (
-        command.resume and (path / EVALUATION.manifest).is_file()
-    )  # if not, the folder says so
-    before = read_manifest(path, EVALUATION)["settings"] if goes_on else {}
-    for each, known in ((command, before), (command.selector, before.get("select"))):
-        if each is not None and (computing := each.computing(known)) is not None:
-            say(console, f"{each.agent} computes in {computing}.")
-    with library_errors():
-        settings = _settings(command, name)
+    def _in_folder(self, problems: Sequence[Problem], of_set: int) -> dict[str, Any]:
+        unknown = Counter(self.own.load(problems))
+        file = self._read(problems)
+        goes_on = self.asked.resume and (self.path / EVALUATION.manifest).is_file()
+        before = read_manifest(self.path, EVALUATION)["settings"] if goes_on else {}
+        self.asked = self.asked.decided(before, self.console)
+        if self.selector is not None:
+            self.selector = self.selector.decided(before.get("select") or {}, self.console)
+        settings = self._settings()
         fixed = settings | {"problems_sha256": digest_of_problems(problems)}
-        with Jobs(path, fixed, resume=command.resume, command=words) as folder:
+        resume = self.asked.resume
+        with Jobs(self.path, fixed, resume=resume, command=self.words) as folder:
             try:
-                report = _evaluate(command, settings, problems, read_before, folder, console)
+                selection = self._judge(problems, file, folder)
             except (InputError, EvaluationError, AnswerError):
-                if not command.resume and not (path / SAMPLES).exists():
+                if not resume and not (self.path / SAMPLES).exists():
                     folder.leave(REFERENCES)
                 raise
+            if file is not None:
+                unknown += Counter(file.unknown)
+            report = build_report(self.own, settings, unknown)
+            report |= {} if selection is None else {"selection": selection}
+            if self.asked.agent is not None:
+                report |= self._about_answers(folder)
             if of_set > len(problems):
                 report["problems_of_set"] = of_set
             folder.write(REPORT, report)
-    return report
+        return report
 
+    def _read(self, problems: Sequence[Problem]) -> SampleFile[Any] | None:
+        """Read the file of samples; None where an agent is asked."""
+        own = self.own
+        if self.asked.samples is None:
+            own.check_counts({"every problem": self.asked.num_samples})
+            return None
+        file: SampleFile[Any] = own.read_file(self.asked.samples, problems)
+        counts = Counter(each.task_id for each in file.samples if each.task_id in own.problems)
+        missing = [task for task in file.missing if task in own.problems]
+        if not counts or (missing and not self.asked.partial):
+            more = f" Unknown tasks in the file: {first_of(file.unknown)}." if file.unknown else ""
+            raise SamplesError(
+                f"Expect samples for all {len(own.problems)} problems, as evalplus does, actually none for "
+                f"{len(missing)}: {first_of(missing)}.{more} "
+                "Add them, or leave these problems out of the figures with --partial."
+            )
+        own.check_counts(counts)
+        return file
 
-def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
-    known = {each.name: each for each in dataclasses.fields(EvaluationCommand)}
-    own = tyro.conf.arg(help="What only this evaluation has.")  # its text stands above, whole
-    fields: list[Any] = [
-        ("evaluation", Annotated[kind, tyro.conf.OmitArgPrefixes, own]),
-        ("agent", Annotated[str | None, players.agent_option(kind.role)], None),
-    ]
-    for name in dict.fromkeys((*kind.help, *kind.defaults)):
-        type_: Any = get_type_hints(EvaluationCommand, include_extras=True)[name]
-        if name in kind.help:
-            type_ = Annotated[type_, tyro.conf.arg(help=kind.help[name])]
-        fields.append((name, type_, kind.defaults.get(name, known[name].default)))
-    return dataclasses.make_dataclass(
-        f"{kind.__name__}Command",
-        fields,
-        bases=(EvaluationCommand,),
-        namespace={"__doc__": kind.__doc__},
-        frozen=True,
-        kw_only=True,
-    )
+    def _settings(self) -> dict[str, Any]:
+        """All that verdicts depend on; an evaluation of the user's also says where it is."""
+        own = self.own
+        named = {"evaluates": own.kind} if own.kind else {}
+        if ":" in self.name:
+            named |= {
+                "evaluation": self.name,
+                "evaluation_sha256": (digest_of(self.name) or "")[:16],
+            }
+        chosen = {} if self.selector is None else {"select": self.selector.who("tester")}
+        asks = self.asked.samples is None
+        return {**named, **self.asked.settings(own.role), **own.settings(asks), **chosen}
 
+    def _judge(
+        self, problems: Sequence[Problem], file: SampleFile[Any] | None, folder: Jobs
+    ) -> dict[str, Any] | None:
+        """Judge all samples; returns what came of --select, if it was given."""
+        own, asked = self.own, self.asked
+        with ExitStack() as stack:
+            stop = stack.enter_context(stop_request())
+            stop.step = "the answers and the programs at work"
+            own.begin(stack.enter_context(asked.sandbox(own.limits)))
+            shown = stack.enter_context(EvaluationProgress(self.console, own))
+            threads = asked.cores + 1  # one that waits for the sandbox leaves it something to do
+            at_work = EvaluationRun(
+                own, folder, lambda: stop.requested, threads, partial(say, self.console)
+            )
+            if type(own).check is not Evaluation.check:
+                tasks = list(own.problems)
+                if file is not None:  # --partial leaves the others out
+                    named = {each.task_id for each in file.samples}
+                    tasks = [task for task in tasks if task in named]
+                shown.begin("references", len(tasks))
+                at_work.check(shown.advance, tasks)
+            known = len(folder.rows(VERDICTS))
+            if file is not None:
+                shown.begin(own.unit, len(file.samples), known)
+                at_work.judge_file(file.samples, shown.judged)
+            else:
+                agent, asking = self._agent(own.role, asked, problems, shown, stack)
+                shown.begin(own.unit, len(own.questions(asked.num_samples)), known)
+                plan = EvaluationPlan(asked.num_samples, asked.batch_size, asked.seed)
+                at_work.judge_agent(agent, plan, shown.judged, asking)
+            if self.selector is None:
+                return None
+            agent, asking = self._agent("tester", self.selector, problems, shown, stack)
+            shown.begin("choices", len(own.numbers()))
+            seed_of = EvaluationPlan(1, 1, asked.seed).seed_of
+            rows = select(
+                own, agent, seed_of, folder, lambda: stop.requested, shown.advance, asking
+            )
+            return selection_report(rows)
 
-def _read(command: EvaluationCommand, problems: Sequence[Problem]) -> _Input:
-    own = command.evaluation
-    unknown = Counter(own.load(problems))
-    if command.samples is None:
-        own.check_counts({"every problem": command.num_samples})
-        return _Input(None, unknown)
-    file = own.read_file(command.samples, problems)
-    counts = Counter(each.task_id for each in file.samples if each.task_id in own.problems)
-    missing = [task for task in file.missing if task in own.problems]
-    if not counts or (missing and not command.partial):
-        more = f" Unknown tasks in the file: {first_of(file.unknown)}." if file.unknown else ""
-        raise SamplesError(
-            f"Expect samples for all {len(own.problems)} problems, as evalplus does, actually none for "
-            f"{len(missing)}: {first_of(missing)}.{more} "
-            "Add them, or leave these problems out of the figures with --partial."
-        )
-    own.check_counts(counts)
-    return _Input(file, unknown + Counter(file.unknown))
+    def _agent(
+        self,
+        role: Role,
+        asked: EvaluationCommand,
+        problems: Sequence[Problem],
+        shown: EvaluationProgress,
+        stack: ExitStack,
+    ) -> tuple[AgentOf, Asking]:
+        """Find an agent; also returns what is around its answers: those of language models are shown while they come."""
+        own, number = self.own, 8
+        wording: PromptTemplate = asked.wording()
+        if asked is self.asked and isinstance(own, TestEvaluation):
+            number = 1 if own.one_by_one else own.num_tests
+            wording = OneByOne(asked.wording(1)) if own.one_by_one else asked.wording(number)
+        name = asked.agent or ""
+        agent = players.player_of(role, asked, problems, own.sandbox, wording, number, stack)
+        if not players.is_language_model(role, name):
+            return agent, lambda number: nullcontext()
+        return agent, partial(shown.answering, who=name, one_by_one=players.is_server(name))
 
-
-def _settings(command: EvaluationCommand, typed: str) -> dict[str, Any]:
-    """All that verdicts depend on; an evaluation of the user's also says where it is."""
-    own = command.evaluation
-    name = {"evaluates": own.kind} if own.kind else {}
-    if ":" in typed:
-        name["evaluation"] = typed
-        name["evaluation_sha256"] = (digest_of(typed) or "")[:16]
-    chosen = {} if command.selector is None else {"select": command.selector.who("tester")}
-    asked = command.samples is None
-    return {**name, **command.settings(own.role), **own.settings(asked), **chosen}
-
-
-def _wording(command: EvaluationCommand) -> tuple[PromptTemplate, int]:
-    own = command.evaluation
-    if not isinstance(own, TestEvaluation):
-        return command.wording(), 8
-    if own.one_by_one:
-        return OneByOne(command.wording(1)), 1
-    return command.wording(own.num_tests), own.num_tests
-
-
-def _evaluate(
-    command: EvaluationCommand,
-    settings: Mapping[str, Any],
-    problems: Sequence[Problem],
-    read: _Input,
-    folder: Jobs,
-    console: Console,
-) -> dict[str, Any]:
-    own = command.evaluation
-    with ExitStack() as stack:
-        stop = stack.enter_context(stop_request())
-        stop.step = "the programs that run now"
-        own.begin(stack.enter_context(command.sandbox(own.limits)))
-        shown = stack.enter_context(EvaluationProgress(console, own))
-        threads = command.cores + 1  # one that waits for the sandbox leaves it something to do
-        at_work = EvaluationRun(own, folder, lambda: stop.requested, threads, partial(say, console))
-        if type(own).check is not Evaluation.check:
-            tasks = list(own.problems)
-            if read.file is not None:  # --partial leaves the others out
-                named = {each.task_id for each in read.file.samples}
-                tasks = [task for task in tasks if task in named]
-            shown.begin("references", len(tasks))
-            at_work.check(shown.advance, tasks)
-        if read.file is not None:
-            counts = Counter(each.task_id for each in read.file.samples)
-            shown.begin(own.unit, counts.total(), len(folder.rows(VERDICTS)))
-            at_work.judge_file(read.file.samples, shown.judged)
-        else:
-            asked = _wording(command)
-            agent = players.player_of(own.role, command, problems, own.sandbox, *asked, stack)
-            agent = players.watched(agent, command.agent or "", shown, stop)
-            questions = own.questions(command.num_samples)
-            shown.begin(own.unit, len(questions), len(folder.rows(VERDICTS)))
-            plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
-            at_work.judge_agent(agent, plan, shown.judged)
-        selection = _select(command, folder, shown, stop)
-    report = build_report(own, settings, read.unknown)
-    report |= {} if selection is None else {"selection": selection}
-    if command.agent is not None and (used := usage_of(folder)) is not None:
-        report["usage"] = used
-    answers = [row.get("answer", row.get("solution", "-")) for row in folder.rows(SAMPLES)]
-    empty = sum(not str(answer).strip() for answer in answers)
-    if command.agent is not None and empty:
-        report["empty_answers"] = empty
-        advice = ". A model that thinks may need more tokens: --max-completion-length"
-        more = advice if "usage" in report else ""
-        say(console, f"Warning: no text in {counted_of(empty, len(answers), 'answers')}{more}")
-    return report
-
-
-def _select(
-    command: EvaluationCommand, folder: Jobs, shown: EvaluationProgress, stop: StopRequest
-) -> dict[str, Any] | None:
-    """Choose among the programs by the tests of the agent of --select; None without one."""
-    asked, own = command.selector, command.evaluation
-    if asked is None:
-        return None
-    name = asked.agent or ""
-    shown.begin("choices", len(own.numbers()))
-    with ExitStack() as stack:
-        wording = asked.wording(NUM_TESTS)
-        problems = list(own.problems.values())
-        agent = players.player_of("tester", asked, problems, own.sandbox, wording, NUM_TESTS, stack)
-        rows = select(
-            own,
-            players.watched(agent, name, shown, stop),
-            EvaluationPlan(1, 1, command.seed).seed_of,
-            folder,
-            lambda: stop.requested,
-            shown.advance,
-        )
-    return selection_report(rows)
+    def _about_answers(self, folder: Jobs) -> dict[str, int | dict[str, int]]:
+        """Count tokens, and answers without a text."""
+        found: dict[str, int | dict[str, int]] = {}
+        if (used := usage_of(folder)) is not None:
+            found["usage"] = used
+        answers = [row.get("answer", row.get("solution", "-")) for row in folder.rows(SAMPLES)]
+        if empty := sum(not str(answer).strip() for answer in answers):
+            found["empty_answers"] = empty
+            advice = ". A model that thinks may need more tokens: --max-completion-length"
+            more = advice if used is not None else ""
+            text = f"Warning: no text in {counted_of(empty, len(answers), 'answers')}{more}"
+            say(self.console, text)
+        return found

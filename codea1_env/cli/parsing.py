@@ -6,12 +6,12 @@ import argparse
 import io
 import re
 import shutil
+import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, Literal, TypeVar, get_origin
 
 import tyro
@@ -125,62 +125,34 @@ def parse(
         with _registry, warnings.catch_warnings(action="ignore", category=DeprecationWarning):
             print(_help_text(tyro.extras.get_parser(command, **how), headings or {}))
         raise CommandLineExit(0)
-    read: Callable[[], Command] = partial(tyro.cli, command, args=list(arguments), **how)
-    return _said_in_a_line(name, read)
+    with _own_errors():
+        read: Command = tyro.cli(command, args=list(arguments), **how)
+    return read
 
 
 def parse_some(command: type[Command], arguments: Sequence[str], *, name: str) -> Command:
     """Read only the options that the command knows, and leave all others to a later `parse`."""
-    known, _ = _said_in_a_line(
-        name,
-        lambda: tyro.cli(
-            command,
-            prog=f"codea1 {name}",
-            args=list(arguments),
-            return_unknown_args=True,
-            add_help=False,
-        ),
-    )
+    how: dict[str, Any] = {"prog": f"codea1 {name}", "add_help": False}
+    with _own_errors():
+        known: Command = tyro.cli(command, args=list(arguments), return_unknown_args=True, **how)[0]
     return known
 
 
-def _said_in_a_line(name: str, read: Callable[[], Command]) -> Command:
-    """Read a command; an error is one line, as in all commands, and no box of tyro's."""
-    errors, shown = io.StringIO(), io.StringIO()
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    """Tell what dataclasses of ours and of users say in one line, and leave the rest to tyro."""
+    told = io.StringIO()
     try:
-        with user_input(), _registry, redirect_stderr(errors), redirect_stdout(shown):
-            return read()
+        with user_input(), _registry, redirect_stderr(told):
+            yield
     except SystemExit as end:
         cause = end.__context__
         while cause is not None:
-            # What dataclasses of ours and of users say; words that are no number, say, are told below.
             if isinstance(cause, ValueError) and str(cause).lower().startswith("expect "):
                 raise InputError(str(cause)) from end
             cause = cause.__context__
-        if errors.getvalue():
-            raise InputError(_out_of_box(errors.getvalue(), name)) from None
+        print(told.getvalue(), end="", file=sys.stderr)
         raise CommandLineExit(end.code) from None
-
-
-_REASONS = {
-    r"Error parsing (\S+): no type matching (.+?) could be instantiated from (.+?)\. Got errors.*": r"expect \1 to be \2, actually: \3",
-    r"Error parsing (\S+): invalid literal for int\(\) with base 10: (.+)": r"expect \1 to be an integer, actually: \2",
-    r"Error parsing (\S+): could not convert string to float: (.+)": r"expect \1 to be a number, actually: \2",
-    r"invalid choice (.+) for argument '(\S+)'\. Expected one of \((.+)\)\.?": r"expect \2 to be one of \3, actually: \1",
-    r"Missing from .+?: (.+)": r"expect more arguments: \1",
-}
-"""What tyro says in its box -> how commands say it."""
-
-
-def _out_of_box(box: str, name: str) -> str:
-    """The text of an error box of tyro in one line, without the help of options, which is further in."""
-    lines = [line for line in box.split("\n")[2:] if not line.startswith(" " * 10)]
-    parts = [" ".join(part.split()) for part in re.split(r"\n +-{9,} *(?=\n)", "\n".join(lines))]
-    drop = ("Argument helptext", "For full helptext")
-    text = ". ".join(part.rstrip(".") for part in parts if part and not part.startswith(drop))
-    for pattern, words in _REASONS.items():
-        text = re.sub(f"^{pattern}$", words, text)
-    return f"{text[:1].lower()}{text[1:].rstrip('.')}. See codea1 {name} --help"
 
 
 _NAMES, _WIDEST = 30, 100

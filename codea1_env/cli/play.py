@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import tyro
 
-from codea1_env.cli.errors import InputError, check_least, library_errors, user_input
+from codea1_env.cli.errors import InputError, check_least, user_input
 from codea1_env.cli.parsing import ComputingOptions, SandboxLevel, parse
 from codea1_env.cli.players import common_problems, has_tables, make_player
 from codea1_env.cli.tables import first_of
@@ -24,9 +24,7 @@ from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import CODER, TESTER
 from codea1_env.training.checkpoints import TrainedOn, load_run, trained_on
-from codea1_env.training.config import RunError, rules_of
-
-_T = TypeVar("_T")
+from codea1_env.training.config import rules_of
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class PlayCommand(ComputingOptions):
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 play`; returns the exit code."""
     command = parse(PlayCommand, arguments, name="play")
-    with library_errors(), ExitStack() as stack:
+    with ExitStack() as stack:
         play(command, stack.enter_context(Sandbox(level=command.sandbox_level)), stack)
     return 0
 
@@ -75,7 +73,7 @@ def play(command: PlayCommand, sandbox: Sandbox, stack: ExitStack) -> None:
     named = [
         each for each in (command.coder, command.tester) if (Path(each) / "config.toml").is_file()
     ]
-    trained = _of_runs(trained_on, dict.fromkeys(named))
+    trained = {name: trained_on(Path(name)) for name in named}
     problems = common_problems(command.problems, None, list(trained.values()))
     rules, ruling = _rules(command, trained)
     with user_input():
@@ -92,7 +90,7 @@ def play(command: PlayCommand, sandbox: Sandbox, stack: ExitStack) -> None:
         observations, infos = env.reset(seed=command.seed, options=options)
     except ValueError as error:
         raise InputError(f"{error}{_known_to(command, trained, problems)}") from error
-    runs = _of_runs(lambda folder: load_run(folder, sandbox, stack), trained)
+    runs = {name: load_run(Path(name), sandbox, stack) for name in trained}
     paying = env.game.config.rewards
     size = paying.num_tests
     asked = command.seed, size, command, runs
@@ -118,13 +116,6 @@ def play(command: PlayCommand, sandbox: Sandbox, stack: ExitStack) -> None:
         print(env.render())
     if not command.json and (why := _why(paying, infos[TESTER])):
         print(why)
-
-
-def _of_runs(read: Callable[[Path], _T], names: Iterable[str]) -> dict[str, _T]:
-    try:
-        return {name: read(Path(name)) for name in names}
-    except RunError as error:
-        raise InputError(str(error)) from error
 
 
 def _rules(command: PlayCommand, runs: Mapping[str, TrainedOn]) -> tuple[RefereeConfig | None, str]:

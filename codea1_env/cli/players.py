@@ -18,25 +18,22 @@ import tyro
 from rich.console import Console
 
 from codea1_env.agents import Agent, TabularAgent, TabularSelfPlayer
-from codea1_env.agents.llm.agent import FrozenLanguagePlayer, LanguagePlayer, LLMAgent, Usage
+from codea1_env.agents.llm.agent import FrozenLanguagePlayer, LLMAgent
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing, choose_computing
 from codea1_env.agents.llm.engines import Engine, is_model, load_player
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.prompts import FewShot, PromptTemplate, make_wording
-from codea1_env.agents.models import DEFAULT_MODEL, ModelError, best_device
+from codea1_env.agents.models import DEFAULT_MODEL, best_device
 from codea1_env.agents.opponents import SCRIPTED, Role, check_scripted, make_opponent
 from codea1_env.agents.scripted import ScriptedAgent
 from codea1_env.cli.errors import InputError, check_least, unknown_name, user_input
 from codea1_env.cli.parsing import ComputingOptions, Packages, SandboxLevel, check_packages
-from codea1_env.cli.tables import EvaluationProgress
 from codea1_env.evaluation.runner import AgentOf
-from codea1_env.problems import Problem, ProblemsError, load_problems
+from codea1_env.problems import Problem, load_problems
 from codea1_env.rendering.progress import say
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.spaces import Observation
 from codea1_env.support.plugins import find
-from codea1_env.support.stopping import StopRequest
 from codea1_env.training import RunError
 from codea1_env.training.checkpoints import checkpoint_of, find_weights, load_run
 from codea1_env.training.problems_of_run import problems_of_run
@@ -45,9 +42,6 @@ from codea1_env.training.run_folder import read_config
 if TYPE_CHECKING:
     from codea1_env.training import TrainConfig
     from codea1_env.training.checkpoints import SavedRun, TrainedOn
-
-_OTHER: dict[Role, Role] = {"coder": "tester", "tester": "coder"}
-
 
 PlayerKind = Literal["scripted", "server", "own", "table", "weights", "model", "unknown"]
 """What a player's name means; `table` and `weights` are folders of runs."""
@@ -123,18 +117,29 @@ def make_player(
         players = runs[name].players
         return reseeding(players.coder if role == "coder" else players.tester)(seed)
     _check_is_there(name)
-    try:
-        kind = kind_of(role, name)
+    kind = kind_of(role, name)
+    with user_input():
         if kind in ("model", "server"):
-            asked = computing or ComputingOptions()
-            chosen = choose_computing(best_device(), dtype=asked.asked_dtype, threads=asked.threads)
-            say(Console(stderr=True), f"{name} computes in {chosen}.")
+            chosen = choose(name, computing or ComputingOptions(), Console(stderr=True))
             return load_player(name, seed, computing=chosen, write=FewShot(num_tests))
         if kind == "unknown":
             check_name(name, SCRIPTED[role])
         return make_opponent(name, role, problems, sandbox, seed, num_tests)
-    except (ValueError, ImportError) as error:
-        raise InputError(str(error)) from error
+
+
+def choose(
+    name: str,
+    options: ComputingOptions,
+    console: Console,
+    recorded: Mapping[str, Any] = MappingProxyType({}),
+) -> Computing:
+    """Choose how a language model computes, and say so; `recorded` is what an evaluation has that goes on."""
+    dtype = options.asked_dtype or recorded.get("dtype")
+    threads = options.threads or recorded.get("threads")
+    with user_input():
+        chosen = choose_computing(best_device(), dtype=dtype, threads=threads)
+    say(console, f"{name} computes in {chosen}.")
+    return chosen
 
 
 def common_problems(
@@ -231,20 +236,24 @@ class AskingOptions(ComputingOptions):
         packages = ("numpy", *self.packages)
         return Sandbox(self.cores, limits, level=self.sandbox_level, packages=packages)
 
-    def computing(self, recorded: Mapping[str, Any] | None = None) -> Computing | None:
-        """How the agent computes; None if it is no language model of this process."""
-        known: list[Computing | None] = self.__dict__.setdefault("_computing", [])
-        if not known:
-            weights = None if self.agent is None else weights_of(self.agent)
-            before = recorded if isinstance(recorded, dict) else {}
-            if weights is None or self.backend != "transformers":
-                known.append(None)
-            else:
-                dtype = self.asked_dtype or before.get("dtype")
-                threads = self.threads or before.get("threads")
-                with user_input():
-                    known.append(choose_computing(best_device(), dtype=dtype, threads=threads))
-        return known[0]
+    def decided(self, recorded: Mapping[str, Any], console: Console) -> Self:
+        """Fill in what a server or this machine decides, as it was recorded of an evaluation that goes on."""
+        name = self.agent or ""
+        if is_server(name):
+            # Of two models behind one address the answers are not to be mixed.
+            return self if self.model else replace(self, model=served_model(name))
+        if not self.computes_here:
+            return self
+        chosen = choose(name, self, console, recorded)
+        return replace(self, dtype=chosen.dtype, threads=chosen.threads)
+
+    @property
+    def computes_here(self) -> bool:
+        """Whether the agent is a language model that transformers runs in this process."""
+        if self.agent is None or self.backend != "transformers":
+            return False
+        roles: tuple[Role, ...] = ("coder", "tester")
+        return any(kind_of(role, self.agent) in ("weights", "model") for role in roles)
 
     def sampling(self) -> SamplingConfig:
         """How language models draw."""
@@ -282,18 +291,6 @@ class AskingOptions(ComputingOptions):
         return replace(self, **missing), config
 
 
-def weights_of(name: str) -> str | None:
-    """The language model, by name or folder, that an agent's name means in this process; None if it means none."""
-    roles: tuple[Role, ...] = ("coder", "tester")
-    for role in roles:
-        match kind_of(role, name):
-            case "weights":
-                return str(find_weights(Path(name), role, None))
-            case "model":
-                return name
-    return None
-
-
 def is_language_model(role: Role, name: str) -> bool:
     """Whether sampling settings mean something to this player."""
     return kind_of(role, name) in ("server", "weights", "model")
@@ -302,13 +299,12 @@ def is_language_model(role: Role, name: str) -> bool:
 def check_agent(role: Role, name: str) -> None:
     """Refuse a name that means nobody, before anything is loaded."""
     _check_is_there(name)
-    kind, other = kind_of(role, name), _OTHER[role]
+    kind = kind_of(role, name)
     if kind == "own":
-        try:
+        with user_input():
             find(name, "player")
-        except ValueError as error:
-            raise InputError(str(error)) from error
-    elif kind == "unknown" and name in SCRIPTED[other]:
+    elif kind == "unknown" and any(name in names for names in SCRIPTED.values()):
+        other = "tester" if role == "coder" else "coder"
         raise InputError(
             f"unknown player {name!r} among those who are a {role}: it is a {other}. Name {' or '.join(SCRIPTED[role])}"
         )
@@ -336,13 +332,10 @@ def check_problems(role: Role, name: str, problems: Sequence[Problem]) -> None:
             check_scripted(name, role, problems)
     if kind != "table":
         return
-    try:
-        path = Path(name)
-        checkpoint_of(path)
-        config = read_config(path)
-        trained = problems_of_run(config)
-    except (RunError, ProblemsError, OSError) as error:
-        raise InputError(str(error)) from error
+    path = Path(name)
+    checkpoint_of(path)
+    config = read_config(path)
+    trained = problems_of_run(config)
     known = {problem.prompt for problem in trained}
     strange = [problem.task_id for problem in problems if problem.prompt not in known]
     if strange:
@@ -373,38 +366,37 @@ def player_of(
     """Find the player that options name. Language models are asked in this wording, scripted testers for so many tests."""
     name = options.agent or ""
     kind = kind_of(role, name)
-    try:
-        if kind == "server":
-            draws = options.sampling()
-            context = draws.max_prompt_length + draws.max_completion_length
-            backend = OpenAIBackend(
-                name, options.model, context_length=context, fields=options.request
-            )
-            return _drawing(LLMAgent(backend, draws), wording)
-        if kind == "table":
-            check_problems(role, name, problems)
-            players = load_run(Path(name), sandbox, stack).players
-            return reseeding(players.coder if role == "coder" else players.tester)
-        if kind in ("weights", "model"):
-            agent = load_player(
-                str(find_weights(Path(name), role, None)) if kind == "weights" else name,
-                sampling=options.sampling(),
-                backend=options.backend,
-                computing=options.computing(),
-            )
-            stack.callback(agent.backend.close)
-            return _drawing(agent, wording)
-    except (BackendError, ModelError, RunError, ImportError) as error:
-        raise InputError(str(error)) from error
+    if kind == "table":
+        players = load_run(Path(name), sandbox, stack).players
+        return reseeding(players.coder if role == "coder" else players.tester)
+    if kind in ("server", "weights", "model"):
+        try:
+            agent = _language_model(role, name, kind, options)
+        except BackendError as error:
+            raise InputError(str(error)) from error
+        stack.callback(agent.backend.close)
+        return lambda seed: FrozenLanguagePlayer(
+            LLMAgent(agent.backend, agent.sampling, seed, adapter=agent.adapter, write=wording)
+        )
     made = make_player(name, role, problems, sandbox, 0, num_tests)  # a wrong name is told now
     if kind == "own":  # anew for each batch, with its seed
         return lambda seed: make_player(name, role, problems, sandbox, seed, num_tests)
     return reseeding(made)
 
 
-def _drawing(agent: LLMAgent, wording: PromptTemplate) -> AgentOf:
-    return lambda seed: FrozenLanguagePlayer(
-        LLMAgent(agent.backend, agent.sampling, seed, adapter=agent.adapter, write=wording)
+def _language_model(role: Role, name: str, kind: PlayerKind, options: AskingOptions) -> LLMAgent:
+    draws = options.sampling()
+    if kind == "server":
+        context = draws.max_prompt_length + draws.max_completion_length
+        backend = OpenAIBackend(name, options.model, context_length=context, fields=options.request)
+        return LLMAgent(backend, draws)
+    return load_player(
+        str(find_weights(Path(name), role, None)) if kind == "weights" else name,
+        sampling=draws,
+        backend=options.backend,
+        computing=choose_computing(
+            best_device(), dtype=options.asked_dtype, threads=options.threads
+        ),
     )
 
 
@@ -417,39 +409,3 @@ def reseeding(agent: Agent) -> AgentOf:
         return agent
 
     return of
-
-
-def watched(agent: AgentOf, name: str, shown: EvaluationProgress, stop: StopRequest) -> AgentOf:
-    """Show how far answers are while a language model writes them; other players are as they were."""
-
-    def of(seed: int) -> Agent:
-        player = agent(seed)
-        if isinstance(player, LanguagePlayer):
-            return _WatchedAgent(player, name, shown, stop)
-        return player
-
-    return of
-
-
-@dataclass
-class _WatchedAgent:
-    """A language model that says when it is asked."""
-
-    agent: LanguagePlayer
-    name: str
-    shown: EvaluationProgress
-    stop: StopRequest
-
-    def act(self, observations: Sequence[Observation]) -> Sequence[str]:
-        """Answer each observation."""
-        number = len(observations)
-        before, self.stop.step = self.stop.step, f"these {number} answers of {self.name}"
-        try:
-            with self.shown.answering(number, self.name, one_by_one=is_server(self.name)):
-                return self.agent.act(observations)
-        finally:
-            self.stop.step = before
-
-    def take_usage(self) -> Usage:
-        """Tokens of the answers since the last call of this method."""
-        return self.agent.take_usage()

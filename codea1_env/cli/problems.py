@@ -11,7 +11,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from codea1_env.cli.errors import check_least, library_errors, user_input
+from codea1_env.cli.errors import check_least, user_input
 from codea1_env.cli.parsing import SOURCES, Packages, SandboxLevel, check_packages, parse
 from codea1_env.cli.tables import print_sheet
 from codea1_env.problem_sets.validate import validate_problems
@@ -91,11 +91,7 @@ def validate(arguments: Sequence[str]) -> int:
     source = command.problems or command.source
     console, packages = Console(stderr=True), ("numpy", *command.packages)
     level, shown = command.sandbox_level, WorkProgress(console)
-    with (
-        library_errors(),
-        Sandbox(command.workers, level=level, packages=packages) as sandbox,
-        shown,
-    ):
+    with Sandbox(command.workers, level=level, packages=packages) as sandbox, shown:
 
         def told(done: int, of: int) -> None:
             if not shown.what:

@@ -20,9 +20,7 @@ from codea1_env.cli.errors import InputError
 from codea1_env.cli.parsing import parse
 from codea1_env.rendering.display import in_line
 from codea1_env.rendering.progress import say
-from codea1_env.support.extras import MissingExtraError
 from codea1_env.support.logs import write_whole
-from codea1_env.training import RunError
 from codea1_env.training.checkpoints import find_weights, step_of
 
 if TYPE_CHECKING:
@@ -66,16 +64,13 @@ def run(arguments: Sequence[str]) -> int:
         )
     # Here, so that a wrong word is told before all that is read.
     from codea1_env.report.document import check_extras, document
-    from codea1_env.report.folders import ReportError, read_folders
+    from codea1_env.report.folders import read_folders
 
-    try:
-        check_extras()
-        found = read_folders(command.folders)
-        said = "Reading " + ", ".join(map(str, command.folders))
-        with Console(stderr=True).status(escape(said)):  # nothing, where no terminal is
-            page = document(found)
-    except (MissingExtraError, ReportError) as error:
-        raise InputError(str(error)) from error
+    check_extras()
+    found = read_folders(command.folders)
+    said = "Reading " + ", ".join(map(str, command.folders))
+    with Console(stderr=True).status(escape(said)):  # nothing, where no terminal is
+        page = document(found)
     write_whole(command.output, page)
     say(Console(), f"Wrote {command.output} ({len(page) / 1e6:.1f} MB)")
     return 0
@@ -114,13 +109,12 @@ def run_export(arguments: Sequence[str]) -> int:
         if getattr(command, name) is not None:
             option = f"--{name.replace('_', '-')}"
             raise InputError(f"expect no {option} with --format {command.format}: leave it out")
-    try:
-        if command.format == "model":
-            text = _export_model(command)
-        else:
-            text = _export_data(command, command.format)
-    except (RunError, MissingExtraError) as error:
-        raise InputError(str(error)) from error
+    if command.output_dir.exists():
+        raise InputError(f"expect {command.output_dir} to be a new folder, actually: it exists")
+    if command.format == "model":
+        text = _export_model(command)
+    else:
+        text = _export_data(command, command.format)
     say(Console(), text)
     return 0
 
@@ -129,12 +123,9 @@ def _export_data(command: ExportCommand, kind: Literal["sft", "preference"]) -> 
     from codea1_env.report.folders import read_run
     from codea1_env.report.rollout_data import write_rollouts
 
-    if command.output_dir.exists():
-        raise InputError(f"expect {command.output_dir} to be a new folder, actually: it exists")
     run = read_run(command.run, command.run.resolve().name)
-    said: list[str] = []
-    rows = write_rollouts(run, kind, command.output_dir, command.file or "jsonl", said.append)
-    return " ".join([f"Wrote {command.output_dir} ({rows} rows).", *filter(None, said)])
+    rows, remark = write_rollouts(run, kind, command.output_dir, command.file or "jsonl")
+    return f"Wrote {command.output_dir} ({rows} rows). {remark}".rstrip()
 
 
 def _export_model(command: ExportCommand) -> str:
@@ -142,13 +133,10 @@ def _export_model(command: ExportCommand) -> str:
 
     role = command.role or "coder"
     source = find_weights(command.run, role, command.step)
-    if command.output_dir.exists():
-        raise InputError(f"expect {command.output_dir} to be a new folder, actually: it exists")
     run = read_run(command.run, command.run.resolve().name)
     card = _card(run, role, step_of(source.parents[1]), source.name)
-    shutil.copytree(
-        source, command.output_dir, copy_function=shutil.copyfile
-    )  # with ordinary modes
+    # With ordinary modes.
+    shutil.copytree(source, command.output_dir, copy_function=shutil.copyfile)
     _copy_tokenizer(source, command.output_dir)
     (command.output_dir / "README.md").write_text(card, encoding="utf-8")
     return f"Wrote {command.output_dir}"
@@ -162,14 +150,11 @@ def _card(run: LoggedRun, role: str, step: int, kind: str) -> str:
     public = public_name(name)
     base = f"base_model: {public}\n" if public else ""
     made_from = COPY if public == HUB_ID and cached() else ""
-    library, what = {
-        "adapter": ("peft", "a LoRA adapter"),
-        "model": ("transformers", "a whole model"),
-    }[kind]
+    what = "a LoRA adapter" if kind == "adapter" else "a whole model"
     opponent = player_name(run, "tester" if role == "coder" else "coder")
     return f"""\
 ---
-{base}library_name: {library}
+{base}library_name: {"peft" if kind == "adapter" else "transformers"}
 ---
 # {role.capitalize()} of a Code-A1 run
 

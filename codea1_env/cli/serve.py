@@ -13,11 +13,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import tyro
 
-from codea1_env.cli.errors import InputError, check_least, library_errors, user_input
+from codea1_env.cli.errors import InputError, check_least, user_input
 from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.rendering.display import counted
 from codea1_env.sandbox import Sandbox
-from codea1_env.support.extras import MissingExtraError, require
+from codea1_env.support.extras import require
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,13 @@ def serve_env(arguments: Sequence[str]) -> int:
     """Run `codea1 serve env` until it is told to stop; returns 0."""
     command = parse(ServeEnvCommand, arguments, name="serve env")
     from codea1_env.agents.llm.completions import BackendError
+    from codea1_env.integrations.openenv_game import make_openenv_app
     from codea1_env.integrations.side import OneSide
 
-    try:
-        from codea1_env.integrations.openenv_game import make_openenv_app
-
-        uvicorn = require("uvicorn", "openenv")
-    except MissingExtraError as error:
-        raise InputError(str(error)) from error
+    uvicorn = require("uvicorn", "openenv")
     with user_input():
         address = open_address(command.host, command.port, others=command.allow_others)
-    with address.listener, library_errors(), Sandbox(level=command.sandbox_level) as sandbox:
+    with address.listener, Sandbox(level=command.sandbox_level) as sandbox:
         try:
             side = OneSide(
                 command.side,

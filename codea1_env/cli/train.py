@@ -22,9 +22,7 @@ from codea1_env.agents.smollm2 import HUB_ID
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.errors import (
     INTERRUPTED,
-    FailureError,
     InputError,
-    library_errors,
     unknown_name,
     user_input,
 )
@@ -32,7 +30,7 @@ from codea1_env.cli.parsing import SandboxLevel, parse, parse_some
 from codea1_env.problem_sets.sources import needs_network
 from codea1_env.rendering.progress import say
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.training import PlayerError, RunError, TrainConfig, train
+from codea1_env.training import RunError, TrainConfig, train
 from codea1_env.training.config import OF_RAY, check_own_code
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run_folder import read_config
@@ -138,26 +136,20 @@ def run(arguments: Sequence[str]) -> int:
         check_own_code(settings)  # before anything is loaded that takes long
     # With --json stdout is for programs; people can still watch stderr.
     console = Console(stderr=command.json)
-    sandbox = None
-    try:
-        with library_errors(), ExitStack() as stack:
-            if command.dry_run:
-                problems = settings.max_problems or settings.problems_per_step
-                if not needs_network(settings.problems):
-                    problems = len(problems_of_run(settings))
-                print(to_toml(settings), end="", flush=True)
-                show_plan(settings, problems)
-                return 0
-            if command.sandbox_level is not None:
-                limits = Limits(call_cpu_time=settings.time_limit)
-                sandbox = stack.enter_context(
-                    Sandbox(settings.workers, limits, level=command.sandbox_level)
-                )
-            result = train(settings, resume=command.resume, sandbox=sandbox, console=console)
-    except RunError as error:
-        raise InputError(str(error)) from error
-    except PlayerError as error:
-        raise FailureError(str(error)) from error
+    if command.dry_run:
+        problems = settings.max_problems or settings.problems_per_step
+        if not needs_network(settings.problems):
+            problems = len(problems_of_run(settings))
+        print(to_toml(settings), end="", flush=True)
+        show_plan(settings, problems)
+        return 0
+    with ExitStack() as stack:
+        sandbox = None
+        if command.sandbox_level is not None:
+            limits = Limits(call_cpu_time=settings.time_limit)
+            own = Sandbox(settings.workers, limits, level=command.sandbox_level)
+            sandbox = stack.enter_context(own)
+        result = train(settings, resume=command.resume, sandbox=sandbox, console=console)
     if command.json:
         about = dataclasses.asdict(result) | {"output_dir": str(result.output_dir)}
         print(json.dumps(about))

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any, Generic, TypeVar
@@ -39,6 +39,8 @@ USAGE, SELECTION = "usage.jsonl", "selection.jsonl"
 AgentOf = Callable[[int], Agent]
 """Seed -> the player that answers one batch. Its answers depend on nothing else, so that a killed evaluation
 can go on at any batch."""
+Asking = Callable[[int], AbstractContextManager[None]]
+"""Number of answers -> what is around the time in which a player writes them."""
 Watch = Callable[[Any, Any], None]
 """Told of every sample and its verdict, in order; also of those that were known before a resume."""
 
@@ -122,14 +124,20 @@ class EvaluationRun(Generic[S, V]):
         self._folder.append(SAMPLES, (sample.row for sample in samples[known:]))
         self._judge(iter(samples), watch)
 
-    def judge_agent(self, agent: AgentOf, plan: EvaluationPlan, watch: Watch) -> None:
+    def judge_agent(
+        self,
+        agent: AgentOf,
+        plan: EvaluationPlan,
+        watch: Watch,
+        asking: Asking = lambda number: nullcontext(),
+    ) -> None:
         """Let an agent write samples, and judge them while the next ones are being written."""
         questions = self._evaluation.questions(plan.num_samples)
         names = [(each.problem.task_id, evalplus_id(each.problem), None) for each in questions]
         # Problems whose reference was unjudged were not asked about: what follows was of other questions.
         kept = self._keep(SAMPLES, lambda row, i: i >= len(names) or row.get("task_id") in names[i])
         self._keep(VERDICTS, lambda _, i: kept is None or i < kept)
-        self._judge(self._written(agent, questions, plan), watch)
+        self._judge(self._written(agent, questions, plan, asking), watch)
 
     def _keep(self, name: str, fits: Callable[[Mapping[str, Any], int], bool]) -> int | None:
         """Keep the rows of a log before the first that does not fit; returns their number if there is one."""
@@ -140,7 +148,7 @@ class EvaluationRun(Generic[S, V]):
         return None
 
     def _written(
-        self, agent: AgentOf, questions: Sequence[Question], plan: EvaluationPlan
+        self, agent: AgentOf, questions: Sequence[Question], plan: EvaluationPlan, asking: Asking
     ) -> Iterator[Any]:
         """Yield the samples; those that the folder has come first."""
         own, folder, size = self._evaluation, self._folder, plan.batch_size
@@ -155,7 +163,8 @@ class EvaluationRun(Generic[S, V]):
                 raise Stopped
             batch, number = questions[start : start + size], start // size
             player = agent(plan.seed_of(number))
-            rows = own.write(player, batch)
+            with asking(len(batch)):
+                rows = own.write(player, batch)
             if (take := getattr(player, "take_usage", None)) is not None:
                 used = take()  # what the answers since the last call took
                 counts = {name: getattr(used, name) for name in USED}

@@ -12,11 +12,12 @@ import hashlib
 import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from codea1_env.evaluation.as_written import run_as_written
 from codea1_env.evaluation.programs import CodeEvaluation
-from codea1_env.evaluation.runner import SELECTION, AgentOf, Stopped
+from codea1_env.evaluation.runner import SELECTION, AgentOf, Asking, Stopped
 from codea1_env.evaluation.statistics import mean_over_problems, written
 from codea1_env.problems import Problem
 from codea1_env.reading.definitions import put_before
@@ -48,6 +49,7 @@ def select(
     folder: Jobs,
     stopped: Callable[[], bool],
     advance: Callable[[], None],
+    asking: Asking = lambda number: nullcontext(),
 ) -> list[Mapping[str, Any]]:
     """Choose for each problem whose programs were judged; what the folder has of these programs is taken from there."""
     known = folder.rows(SELECTION)
@@ -63,7 +65,8 @@ def select(
                 raise Stopped
             problem = own.problems[task]
             seen = [observe(problem, turn=1)] * len(programs)
-            answers = ask(agent(seed_of(number)), "tester", seen)
+            with asking(len(seen)):
+                answers = ask(agent(seed_of(number)), "tester", seen)
             chosen = _choice(problem, programs, answers, own.sandbox)
             row = {"task_id": task, "programs_sha256": key, **chosen}
             folder.append(SELECTION, [row])

@@ -14,15 +14,7 @@ from codea1_env.baselines.payoffs import GAME_FIGURES
 from codea1_env.evaluation.statistics import written
 from codea1_env.rendering.display import clean, counted, counted_of, in_line, short_names
 from codea1_env.report.folders import Benchmark
-from codea1_env.report.sheet import (
-    Cell,
-    Sheet,
-    command_cell,
-    figure_cell,
-    markdown,
-    text_cell,
-    with_values,
-)
+from codea1_env.report.sheet import Cell, Sheet, Value, cell, folded_cell, markdown, with_values
 
 _SHOWN = {
     "pass_rate": ({"pass_rate": "pass rate"}, {"past_pass_rate": "past", "forgetting": "forgotten"}),
@@ -47,13 +39,11 @@ def benchmark_sheets(benchmark: Benchmark) -> Iterator[Sheet]:
     table = Table(benchmark.results)
     yield from _measured(benchmark, table)
     names = short_names(table.entries)
-    failed = [
-        [text_cell(names[each.entry]), Cell(f"{each.seed}", each.seed), text_cell(each.error)]
-        for each in benchmark.results
-        if each.status == "failed"
-    ]
-    if failed:
-        yield Sheet(f"Failed runs of {benchmark.name}", "", ["entry", "seed", "error"], failed)
+    failed = [each for each in benchmark.results if each.status == "failed"]
+    rows: list[list[Value]] = [[names[each.entry], each.seed, each.error] for each in failed]
+    if rows:
+        headings = ["entry", "seed", "error"]
+        yield Sheet.of([headings, *rows], f"Failed runs of {benchmark.name}")
 
 
 def _measured(benchmark: Benchmark, table: Table) -> Iterator[Sheet]:
@@ -63,30 +53,25 @@ def _measured(benchmark: Benchmark, table: Table) -> Iterator[Sheet]:
         for skill in SKILLS:
             yield _figures(benchmark, table, skill, kind)
     yield from _game(benchmark, table)
-    if found := score_table.told(table):
-        rows = []
-        for each in found:
-            rows.append([text_cell(each.says), Cell("".join(each.verdict))])
-            of = [table.mean(name, each.measure) for name in (each.claim.better, each.claim.worse)]
-            rows[-1] += [
-                Cell(each.measure.replace("_", " ")),
-                *map(figure_cell, of),
-                figure_cell(each.difference),
-            ]
+    rows: list[list[Value]] = []
+    for each in score_table.told(table):
+        means = [table.mean(name, each.measure) for name in (each.claim.better, each.claim.worse)]
+        measure, verdict = each.measure.replace("_", " "), "".join(each.verdict)
+        rows.append([each.says, verdict, measure, *means, each.difference])
+    if rows:
         headings = ["claim", "verdict", "measure", "of the first", "of the second", "difference"]
-        note = score_table.by_chance(len(found)) if found[1:] else ""
-        yield Sheet(f"What holds at this scale: {benchmark.name}", note, headings, rows)
+        note = score_table.by_chance(len(rows)) if rows[1:] else ""
+        yield Sheet.of([headings, *rows], f"What holds at this scale: {benchmark.name}", note)
 
 
 def _game(benchmark: Benchmark, table: Table) -> Iterator[Sheet]:
     names = short_names(table.entries)
     measured = {entry: [table.estimate(entry, each) for each in GAME_FIGURES] for entry in names}
-    rows = [[text_cell(names[entry]), *map(figure_cell, of)] for entry, of in measured.items()]
     if any(value is not None for of in measured.values() for value in of):
         headings = ["entry", "exploitability: last", "average", "cyclic share"]
-        yield Sheet(
-            f"The game itself: {benchmark.name}", " ".join(score_table.ABOUT_GAME), headings, rows
-        )
+        rows = [[names[entry], *of] for entry, of in measured.items()]
+        note = " ".join(score_table.ABOUT_GAME)
+        yield Sheet.of([headings, *rows], f"The game itself: {benchmark.name}", note)
 
 
 def _figures(benchmark: Benchmark, table: Table, skill: str, kind: str) -> Sheet:
@@ -96,27 +81,28 @@ def _figures(benchmark: Benchmark, table: Table, skill: str, kind: str) -> Sheet
     decides = bool(kind) or not table.measures_unseen
     ranks = decides and benchmark.config.ranks
     ranked = {each.entry: each for each in score_table.standings(table, skill)}
-    rows = []
+    rows: list[dict[str, Cell]] = []
     for entry in [*dict.fromkeys([*ranked, *table.entries]), *CONTROLS]:
         standing = ranked.get(entry) if ranks else None
-        row = [("entry", text_cell(CONTROLS.get(entry) or names[entry]))]
-        row.append(
-            ("rank", Cell(standing.rank_text, float(standing.rank[0])) if standing else Cell("-"))
-        )
+        row: dict[str, Value] = {"entry": CONTROLS.get(entry) or names[entry], "rank": "-"}
+        if standing:
+            row["rank"] = Cell(standing.rank_text, float(standing.rank[0]))
         for measure, words in measures.items():
             difference = table.difference(entry, first, kind + measure) if entry != first else None
-            row.append((words, figure_cell(table.estimate(entry, kind + measure))))
-            row.append((f"{words} {less}", figure_cell(difference)))
-        row.append(("area", Cell(written(standing.area) if standing else "-")))
+            row |= {words: table.estimate(entry, kind + measure), f"{words} {less}": difference}
         steps = f"{standing.steps:g}" if standing and standing.steps is not None else "-"
-        row.append((f"steps to {score_table.GOAL:g}", Cell(steps)))
+        row |= {
+            "area": written(standing.area) if standing else "-",
+            f"steps to {score_table.GOAL:g}": steps,
+        }
         for measure, words in at_end.items():
             there = entry not in CONTROLS and not kind
-            row.append((words, figure_cell(table.mean(entry, measure) if there else None)))
+            row[words] = table.mean(entry, measure) if there else None
         made = coders and decides and entry not in CONTROLS
-        row += _made(benchmark, entry) if made else [("runs", Cell("-")), ("command", Cell("-"))]
-        if any(cell.text != "-" for _, cell in row[1:]):
-            rows.append(row)
+        row |= _made(benchmark, entry) if made else {"runs": "-", "command": "-"}
+        cells = {name: cell(value) for name, value in row.items()}
+        if any(each.text != "-" for each in [*cells.values()][1:]):
+            rows.append(cells)
     measured = table.scores(first, f"{kind}{skill}")
     problems = 0 if measured is None else measured.shape[1]
     note = [_SAYS[skill], _INTERVALS.format(less), f"Of {counted(problems, 'problems')}."]
@@ -130,18 +116,16 @@ def _figures(benchmark: Benchmark, table: Table, skill: str, kind: str) -> Sheet
         note.append(score_table.no_better_than_copies(table, names, f"{kind}kill_rate"))
     title = f"{'Coders' if coders else 'Testers'} of {benchmark.name}"
     title += ", on problems that are not trained on" if kind else ""
-    cells = [[cell for _, cell in row] for row in rows]
-    return with_values(
-        Sheet(title, clean(" ".join(note).rstrip()), [name for name, _ in row], cells)
-    )
+    shown: list[Sequence[Value]] = [[*row], *(list(cells.values()) for cells in rows)]
+    return with_values(Sheet.of(shown, title, clean(" ".join(note).rstrip())))
 
 
-def _made(benchmark: Benchmark, entry: str) -> list[tuple[str, Cell]]:
+def _made(benchmark: Benchmark, entry: str) -> dict[str, Value]:
     runs = [result for result in benchmark.results if result.entry == entry]
     failed = sum(result.status == "failed" for result in runs)
     one = dataclasses.replace(benchmark.config, algorithms=(entry,))
     number = Cell(f"{len(runs)}" + (f", {failed} failed" if failed else ""), len(runs))
-    return [("runs", number), ("command", command_cell(score_table.command(one)))]
+    return {"runs": number, "command": folded_cell(score_table.command(one))}
 
 
 def leading(table: Table, names: Mapping[str, str], skill: str) -> tuple[str, str] | None:
@@ -150,7 +134,7 @@ def leading(table: Table, names: Mapping[str, str], skill: str) -> tuple[str, st
     measure = f"{UNSEEN_PREFIX if table.measures_unseen else ''}{skill}"
     tied = [each.entry for each in ranked if each.rank[0] <= ranked[0].rank[1]]
     if len(tied) < 2:
-        shown = [(figure_cell(table.estimate(name, measure)).text, names[name]) for name in tied]
+        shown = [(cell(table.estimate(name, measure)).text, names[name]) for name in tied]
         return next(((text, f"{SKILLS[skill]}: {name}") for text, name in shown), None)
     means = sorted(f"{table.mean(entry, measure):.3f}" for entry in tied)
     what = (

@@ -11,23 +11,22 @@ from codea1_env.baselines.diagnose.experiments import EXPERIMENTS
 from codea1_env.baselines.diagnose.scores import came
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.report.charts import Chart, drawn, radar_spec
-from codea1_env.report.folders import Diagnosed, ReportError
-from codea1_env.report.sheet import Cell, Sheet, figure_cell, markdown, text_cell
+from codea1_env.report.folders import Diagnosed
+from codea1_env.report.sheet import Cell, Sheet, Value, cell, markdown
+from codea1_env.support.jobs import FolderError
 
 _SPOKES = 3
 """Tags from which on a radar has a shape."""
 
 
 def _sheets(found: Diagnosed) -> list[Sheet]:
-    said = []
+    rows = [["experiment", "question", "expected before the runs", "came", "refuted if"]]
     for each in found.experiments:
-        row = [text_cell(each[key]) for key in ("name", "question", "expected")]
         told = came(each["rows"][0]["row"], each["control"], each["signs"])
-        row.append(text_cell(told if each["expected"] else ""))
-        said.append([*row, text_cell(each["refuted_by"] + _not_run(each))])
-    headings = ["experiment", "question", "expected before the runs", "came", "refuted if"]
+        row = [each["name"], each["question"], each["expected"], told if each["expected"] else ""]
+        rows.append([*row, each["refuted_by"] + _not_run(each)])
     return [
-        Sheet(f"{found.name}: expected and come", "", headings, said),
+        Sheet.of(rows, f"{found.name}: expected and come"),
         *(_rows(found, each) for each in found.experiments),
     ]
 
@@ -54,35 +53,28 @@ def signs(found: Diagnosed) -> Counter[str]:
 
 def _rows(found: Diagnosed, experiment: dict[str, Any]) -> Sheet:
     own = {each["row"]: each for each in found.scores if each["experiment"] == experiment["name"]}
-    rows = []
+    nothing = experiment["tells_nothing"]
+    settings = [f"{s} (tells nothing)" if s in nothing else s for s in experiment["settings"]]
+    rows: list[list[Value]] = [["row", *settings, "area [95%]", "failed"]]
     for each in experiment["rows"]:
         score, area = own[each["row"]], None
         if score["area"] is not None:
             area = Estimate(*(float(score[key]) for key in ("area", "low", "high")))
         control = each["row"] == experiment["control"]
-        rows.append(
-            [
-                text_cell(each["row"] + (" (control)" if control else "")),
-                *(_setting(each, setting) for setting in experiment["settings"]),
-                figure_cell(area)._replace(text="control") if control else figure_cell(area),
-                text_cell("; ".join(each["failures"]) or "none"),
-            ]
-        )
+        name = each["row"] + (" (control)" if control else "")
+        cells = [_setting(each, setting) for setting in experiment["settings"]]
+        shown = cell(area)._replace(text="control") if control else area
+        rows.append([name, *cells, shown, "; ".join(each["failures"]) or "none"])
     note = (
         f"Score of the measure {experiment['measure']!r}, the mean over seeds: 0 is random play, 1 the oracle. Columns: "
         f"{experiment['knob']}. In brackets the difference from the control, with * where the 95% interval excludes 0; nothing "
         "is corrected for the number of comparisons. "
         "Area: mean difference over the columns, with its interval over seeds; none where rows are expected on both sides."
     )
-    nothing = experiment["tells_nothing"]
     if nothing:
         beaten = "; ".join(f"{setting} (by {who})" for setting, who in nothing.items())
         note += f" A bad row beats GRPO at {beaten}: these columns tell nothing of an algorithm."
-    settings = [
-        f"{each} (tells nothing)" if each in nothing else each for each in experiment["settings"]
-    ]
-    headings = ["row", *settings, "area [95%]", "failed"]
-    return Sheet(f"{found.name}: {experiment['name']}", note, headings, rows)
+    return Sheet.of(rows, f"{found.name}: {experiment['name']}", note)
 
 
 def _setting(row: dict[str, Any], setting: str) -> Cell:
@@ -185,7 +177,7 @@ def diagnosed_section(found: Sequence[Diagnosed]) -> tuple[list[Sheet], list[Cha
             tables += _sheets(each)
             curves += _charts(each)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ReportError(
+            raise FolderError(
                 f"Expect the scores of {each.name} as `codea1 bench diagnose` writes them, actually: {error!r:.100}"
             ) from error
     return tables, curves

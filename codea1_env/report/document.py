@@ -37,7 +37,7 @@ from codea1_env.report.folders import (
     by_difference,
     grouped,
 )
-from codea1_env.report.sheet import Cell, Sheet, command_cell, text_cell, with_values
+from codea1_env.report.sheet import Sheet, Value, folded_cell, with_values
 from codea1_env.report.tables import from_to
 from codea1_env.support.extras import require
 from codea1_env.training.run_folder import EPISODES
@@ -239,18 +239,12 @@ def headline(found: Findings, groups: Sequence[RunGroup]) -> tuple[PageSubject, 
 
 
 def _contents(subjects: Sequence[PageSubject]) -> Sheet:
-    rows = [
-        [
-            text_cell(each.title + (f" ({each.folder})" if each.folder else "")),
-            text_cell(
-                "; ".join(f"{value} {what}" for value, what in each.figures[:_FIGURES]) + each.of
-            ),
-            text_cell(each.warning),
-            command_cell(each.command) if each.command else Cell("-"),
-        ]
-        for each in subjects
-    ]
-    return Sheet("What this page is about", "", ["result", "figures", "warning", "command"], rows)
+    rows: list[list[Value]] = [["result", "figures", "warning", "command"]]
+    for each in subjects:
+        name = each.title + (f" ({each.folder})" if each.folder else "")
+        figures = "; ".join(f"{value} {what}" for value, what in each.figures[:_FIGURES]) + each.of
+        rows.append([name, figures, each.warning, folded_cell(each.command)])
+    return Sheet.of(rows, "What this page is about")
 
 
 def _subjects(found: Findings, groups: Sequence[RunGroup]) -> Iterator[PageSubject]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -165,6 +165,20 @@ class EpisodeSample:
     rows: list[Row] = field(default_factory=list)
     total: int = 0
 
+    def fit(self, rows: Iterator[Row], room: int) -> tuple[list[Row], int]:
+        """Take rows as long as they fit with their texts, which come in as a row is made; also returns the bytes they took."""
+        taken: list[Row] = []
+        used = 0
+        before = self.texts.bytes + self.tests.bytes
+        for row in rows:
+            now = self.texts.bytes + self.tests.bytes
+            used += len(embedded(row)) + now - before
+            before = now
+            if used > room:
+                break
+            taken.append(row)
+        return taken, used
+
     def data(self) -> Row:
         """All of it, as JSON has it."""
         return {"texts": self.texts.all(), "tests": self.tests.all(), "episodes": self.rows}
@@ -187,14 +201,9 @@ def sample(logs: Sequence[EpisodeLog], limit: int = SAMPLE_BYTES) -> EpisodeSamp
     used = 0
     for number, log in enumerate(logs):
         found.total += len(log.places)
-        drawn = []
-        for place in _drawing_order(log.places):
-            before = found.texts.bytes + found.tests.bytes
-            row = _slim(log, place, number, found)
-            used += len(embedded(row)) + found.texts.bytes + found.tests.bytes - before
-            if used > limit * (number + 1) // len(logs):
-                break
-            drawn.append(row)
+        rows = (_slim(log, place, number, found) for place in _drawing_order(log.places))
+        drawn, spent = found.fit(rows, limit * (number + 1) // len(logs) - used)
+        used += spent
         found.rows += sorted(drawn, key=lambda row: (row["step"], row["order"]))
     return found
 

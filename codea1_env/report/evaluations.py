@@ -12,9 +12,9 @@ from codea1_env.evaluation.selection import CHOICES
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import in_words
 from codea1_env.rendering.display import clean, counted, counted_of
-from codea1_env.report.episode_log import EpisodeSample, embedded
+from codea1_env.report.episode_log import EpisodeSample
 from codea1_env.report.folders import EvaluationResult
-from codea1_env.report.sheet import Cell, Sheet, bar_cell, command_cell, figure_cell, text_cell
+from codea1_env.report.sheet import Sheet, Value, bar_cell, folded_cell
 from codea1_env.support.logs import every_line
 from codea1_env.training.metrics import Row
 
@@ -27,35 +27,23 @@ def evaluation_sheets(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet
     for kind in dict.fromkeys(map(kind_of, evaluations)):
         members = [each for each in evaluations if kind_of(each) == kind]
         figures = [figures_of(each) for each in members]
-        names = dict.fromkeys(name for each in figures for name in each)
-        if names:
-            note = "Brackets and lines: 95% intervals over problems. Bars: from 0 to 1"
-            rows = []
-            for name in names:
-                least = -1.0 if (kind, name) == ("tests", "mu") else 0.0
-                note += ", of mu from -1 to 1" if least else ""
-                cells = (bar_cell(of.get(name), least) for of in figures)
-                rows.append([text_cell(words_of(kind, name)), *cells])
+        rows: list[list[Value]] = []
+        note = "Brackets and lines: 95% intervals over problems. Bars: from 0 to 1"
+        for name in dict.fromkeys(name for each in figures for name in each):
+            least = -1.0 if (kind, name) == ("tests", "mu") else 0.0
+            note += ", of mu from -1 to 1" if least else ""
+            bars = (bar_cell(of.get(name), least) for of in figures)
+            rows.append([words_of(kind, name), *bars])
+        if rows:
             headings = ["figure", *(clean(each.name) for each in members)]
-            yield Sheet(f"Evaluations: {clean(kind)}", f"{note}.", headings, rows)
-        yield Sheet(
-            f"Folders: {clean(kind)}",
-            "",
-            ["folder", "agent", "problems", "state", "command"],
-            [_folder_row(each) for each in members],
-        )
+            yield Sheet.of([headings, *rows], f"Evaluations: {clean(kind)}", f"{note}.")
+        rows = [["folder", "agent", "problems", "state", "command"]]
+        for each in members:
+            agent = str(each.settings.get("agent", "samples of a file"))
+            problems, command = problems_of(each.settings), folded_cell(each.command)
+            rows.append([each.name, agent, problems, _state(each), command])
+        yield Sheet.of(rows, f"Folders: {clean(kind)}")
     yield from _failed(evaluations)
-
-
-def _folder_row(each: EvaluationResult) -> list[Cell]:
-    settings = each.settings
-    return [
-        text_cell(each.name),
-        text_cell(str(settings.get("agent", "samples of a file"))),
-        text_cell(problems_of(settings)),
-        text_cell(_state(each)),
-        command_cell(each.command) if each.command else Cell("-"),
-    ]
 
 
 def problems_of(settings: Mapping[str, Any]) -> str:
@@ -69,7 +57,8 @@ def words_of(kind: str, name: str) -> str:
 
 
 def _failed(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:
-    rows, of = [], 0
+    rows: list[tuple[float, list[Value]]] = []
+    of = 0
     for each in evaluations:
         shares: dict[str, list[float]] = {}
         for verdict in each.verdicts:
@@ -78,15 +67,15 @@ def _failed(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:
         of += len(shares)
         for task, found in shares.items():
             if (mean := sum(found) / len(found)) < 1:
-                number = Cell(str(len(found)), len(found))
-                rows.append([text_cell(task), figure_cell(mean), number, text_cell(each.name)])
+                rows.append((mean, [task, mean, len(found), each.name]))
     if rows:
-        rows.sort(key=lambda row: row[1].order or 0.0)
+        rows.sort(key=lambda row: row[0])
         note = "Below: the answers. Share: right programs, or right tests of all tests."
         if len(rows) > _LISTED:
             note = f"The {_LISTED} worst. {note}"
-        title = f"Problems with wrong answers: {len(rows)} of {of}"
-        yield Sheet(title, note, ["problem", "share right", "answers", "folder"], rows[:_LISTED])
+        headings: list[Value] = ["problem", "share right", "answers", "folder"]
+        shown = [headings, *(row for _, row in rows[:_LISTED])]
+        yield Sheet.of(shown, f"Problems with wrong answers: {len(rows)} of {of}", note)
 
 
 def _right(verdict: Mapping[str, Any]) -> float | None:
@@ -111,22 +100,15 @@ def add_answers(page: EpisodeSample, each: EvaluationResult, run: int, limit: in
     if not order:
         return
     page.total += len(order)
-    drawn: list[Row] = []
-    used = 0
-    with (each.path / SAMPLES).open("rb") as file:
-        for right, number, place in sorted(order):
-            file.seek(ends[place])
-            answer = json.loads(file.readline())
-            before = page.texts.bytes + page.tests.bytes
-            row = _answer(page, answer, each.verdicts[place] or {}, right) | {
-                "run": run,
-                "step": number,
-            }
-            used += len(embedded(row)) + page.texts.bytes + page.tests.bytes - before
-            if used > limit:
-                break
-            drawn.append(row | {"order": place})
-    page.rows += drawn
+
+    def answers() -> Iterator[Row]:
+        with (each.path / SAMPLES).open("rb") as file:
+            for right, number, place in sorted(order):
+                file.seek(ends[place])
+                row = _answer(page, json.loads(file.readline()), each.verdicts[place] or {}, right)
+                yield row | {"run": run, "step": number, "order": place}
+
+    page.rows += page.fit(answers(), limit)[0]
 
 
 def _answer(page: EpisodeSample, sample: Row, verdict: Row, right: bool) -> Row:

@@ -25,7 +25,7 @@ from codea1_env.support.jobs import (
     read_table,
 )
 from codea1_env.support.logs import every_line
-from codea1_env.training.config import RunError, TrainConfig
+from codea1_env.training.config import TrainConfig
 from codea1_env.training.metrics import Row
 from codea1_env.training.run_folder import METRICS, TIMINGS, read_config
 from codea1_env.training.settings import flat
@@ -160,10 +160,6 @@ _NAMED = 3
 """Folders that an error names."""
 
 
-class ReportError(ValueError):
-    """A folder that nothing can be reported of. The message says what to do."""
-
-
 @dataclass(frozen=True)
 class Benchmark:
     """A benchmark of algorithms, as far as it is."""
@@ -213,15 +209,15 @@ class Findings:
 
 
 def read_folders(paths: Sequence[Path]) -> Findings:
-    """Read folders of runs, benchmarks and evaluations."""
+    """Read folders of runs, benchmarks and evaluations.
+
+    Raises a FolderError or a RunError for one that nothing can be reported of.
+    """
     distinct = list(dict.fromkeys(path.resolve() for path in paths))
     found = Findings(paths=distinct)
     names = short_names(map(str, distinct))
     for path in distinct:
-        try:
-            _read(path, names[str(path)], found)
-        except (RunError, FolderError) as error:
-            raise ReportError(str(error)) from error
+        _read(path, names[str(path)], found)
     return found
 
 
@@ -240,7 +236,7 @@ def _read(path: Path, name: str, found: Findings) -> None:
             found.diagnostics.append(Diagnosed(f"{name} (interrupted)", *shown))
             return
     if not there:
-        raise ReportError(
+        raise FolderError(
             f"Expect {path} to be the folder of a run, a benchmark, diagnostics or an evaluation, actually: "
             + _nothing_of(path, list(readers))
         )
@@ -251,13 +247,13 @@ def _read(path: Path, name: str, found: Findings) -> None:
 def _diagnostics(path: Path, name: str) -> Diagnosed:
     content = read_json(path / SCORES)
     if content.get("version") != SCORES_VERSION:
-        raise ReportError(
+        raise FolderError(
             f"Expect {path / SCORES} to be of version {SCORES_VERSION}, actually: {content.get('version')!r:.40}. Name "
             "another folder, or use the version of codea1_env that wrote it."
         )
     scores, experiments = content.get("scores"), content.get("experiments")
     if not isinstance(scores, list) or not isinstance(experiments, list):
-        raise ReportError(
+        raise FolderError(
             f"Expect {path / SCORES} to hold scores and experiments, actually: others. Name another folder."
         )
     begun = path / DIAGNOSTICS.manifest
@@ -291,7 +287,7 @@ def _benchmark(path: Path, name: str) -> Benchmark:
         entries = [Entry(entry, "baseline") for entry in config.algorithms]
         jobs = jobs_of(config, entries, read_rates(path, config, entries))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ReportError(
+        raise FolderError(
             f"Expect {path / BENCHMARK.manifest} to hold the settings of a benchmark, actually: {error}"
         ) from error
     results = results_of(read_table(path / TABLE, Result.of), jobs)
@@ -302,7 +298,7 @@ def _evaluation(path: Path, name: str) -> EvaluationResult:
     content = read_manifest(path, EVALUATION)
     report = read_json(path / REPORT) if (path / REPORT).is_file() else {}
     if not isinstance(report.get("figures", {}), dict):
-        raise ReportError(
+        raise FolderError(
             f"Expect {path / REPORT} to hold figures of an evaluation, actually: others. Name another folder."
         )
     verdicts = [row for row, _ in every_line(path / VERDICTS)]

@@ -6,7 +6,7 @@ A run logs `logged_programs` programs of each problem and step, and all suites a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -43,21 +43,12 @@ class LoggedAnswer(NamedTuple):
     """A program that passed all tests it met; a suite without an invalid test that broke its program."""
 
 
-def write_rollouts(
-    run: LoggedRun,
-    kind: DataKind,
-    folder: Path,
-    file: FileKind,
-    say: Callable[[str], None] = lambda _: None,
-) -> int:
-    """Write a data set of a run into a new folder, with a card. Returns the number of rows; tells what is left out.
+def write_rollouts(run: LoggedRun, kind: DataKind, folder: Path, file: FileKind) -> tuple[int, str]:
+    """Write a data set of a run into a new folder, with a card. Returns the number of rows, and a remark on what is left out.
 
     Raises a RunError if the run has no log of episodes, or nothing for such a data set.
     """
-    problems = {problem.task_id: problem for problem in problems_of_run(run.config)}
-    episodes = _EpisodesOf(run.path, problems)
-    found = list(_answers(episodes, problems))
-    say(episodes.remark())
+    found, remark = _answers(run)
     rows = list(_demonstrations(found) if kind == "sft" else _pairs(found))
     if not rows:
         wanted = "did its work" if kind == "sft" else "earned more than another to the same prompt"
@@ -71,41 +62,31 @@ def write_rollouts(
         arrow, parquet = require("pyarrow"), require("pyarrow.parquet")
         parquet.write_table(arrow.Table.from_pylist(rows), folder / "train.parquet")
     (folder / "README.md").write_text(_card(run, kind, file, rows))
-    return len(rows)
+    return len(rows), remark
 
 
-class _EpisodesOf:
-    """The logged episodes of a run whose problems are known, and how many lines are left out."""
-
-    def __init__(self, run: Path, problems: Collection[str]) -> None:
-        self._log, self._problems = run / EPISODES, problems
-        self.left_out = 0
-        if not self._log.is_file():
-            raise RunError(f"Expect {run} to hold {EPISODES}, actually: it does not")
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows; a line that is damaged, or of another problem, is counted."""
-        self.left_out = 0
-        for row, _ in every_line(self._log):
-            if row is not None and is_episode(row) and row["task_id"] in self._problems:
-                yield row
-            else:
-                self.left_out += 1
-
-    def remark(self) -> str:
-        """Say how many lines were left out; "" for none."""
-        if not self.left_out:
-            return ""
-        return f"{self.left_out} lines of {self._log} are left out: damaged, or of problems that config.toml does not have."
-
-
-def _answers(
-    episodes: Iterable[dict[str, Any]], problems: Mapping[str, Problem]
-) -> Iterator[LoggedAnswer]:
-    for number, row in enumerate(episodes):
+def _answers(run: LoggedRun) -> tuple[list[LoggedAnswer], str]:
+    """Return the answers of episodes whose problems are known, and a remark on lines that are left out."""
+    problems = {problem.task_id: problem for problem in problems_of_run(run.config)}
+    log = run.path / EPISODES
+    if not log.is_file():
+        raise RunError(f"Expect {run.path} to hold {EPISODES}, actually: it does not")
+    found: list[LoggedAnswer] = []
+    kept = left_out = 0
+    for row, _ in every_line(log):
+        if row is None or not is_episode(row) or row["task_id"] not in problems:
+            left_out += 1
+            continue
         # What a repair was asked is only known where the chat was logged.
         if not row.get("round") or "prompt" in row:
-            yield from _of_episode(row, number, problems[row["task_id"]])
+            found += _of_episode(row, kept, problems[row["task_id"]])
+        kept += 1
+    if not left_out:
+        return found, ""
+    return (
+        found,
+        f"{left_out} lines of {log} are left out: damaged, or of problems that config.toml does not have.",
+    )
 
 
 def _of_episode(row: Mapping[str, Any], number: int, problem: Problem) -> Iterator[LoggedAnswer]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from codea1_env.evaluation.statistics import Estimate
@@ -35,6 +35,10 @@ class Cell(NamedTuple):
     """What is drawn below its text."""
 
 
+Value = Cell | Estimate | str | float | None
+"""What a table is made of."""
+
+
 class Sheet(NamedTuple):
     """A table."""
 
@@ -44,30 +48,39 @@ class Sheet(NamedTuple):
     rows: list[list[Cell]]
 
     @classmethod
-    def of(cls, rows: Sequence[Sequence[str]], title: str = "", note: str = "") -> Sheet:
-        """A table of texts, the headings first."""
-        return cls(title, note, list(rows[0]), [[Cell(text) for text in row] for row in rows[1:]])
+    def of(cls, rows: Iterable[Sequence[Value]], title: str = "", note: str = "") -> Sheet:
+        """A table of values, the headings first."""
+        headings, *others = rows
+        return cls(title, note, list(map(str, headings)), [list(map(cell, row)) for row in others])
 
 
-def figure_cell(value: Estimate | float | None, form: str = ".3f") -> Cell:
-    """Return a number as a cell; those that are not known come last."""
+def cell(value: Value, form: str = ".3f") -> Cell:
+    """Return a value as a cell: a text safe to show and cut if it is long; a number that is not known comes last."""
+    if isinstance(value, Cell):
+        return value
+    if isinstance(value, str):
+        return Cell(shortened(value, TEST))
     if value is None:
         return Cell("-", float("-inf"))
     if isinstance(value, Estimate):
         return Cell(str(value), value.value)
-    return Cell(format(value, form), float(value))
+    return Cell(str(value) if isinstance(value, int) else format(value, form), value)
 
 
 def bar_cell(value: Estimate | None, least: float) -> Cell:
     """Return a figure with its bar, where it lies between `least`, which is 0 or -1, and 1."""
-    cell = figure_cell(value)
     if value is None or value.low < least or value.high > 1:
-        return cell
+        return cell(value)
     zero, at, low, high = (
         round(100 * (each - least) / (1 - least), 2)
         for each in (0.0, value.value, value.low, value.high)
     )
-    return cell._replace(bar=Bar(min(zero, at), abs(at - zero), low, high - low))
+    return cell(value)._replace(bar=Bar(min(zero, at), abs(at - zero), low, high - low))
+
+
+def folded_cell(words: str) -> Cell:
+    """Return a command as a cell; "-" for none."""
+    return cell(words)._replace(folded=True) if words else Cell("-")
 
 
 def with_values(sheet: Sheet) -> Sheet:
@@ -77,28 +90,23 @@ def with_values(sheet: Sheet) -> Sheet:
         for place in range(len(sheet.headings))
         if place == 0 or any(row[place].text not in ("", "-", "none") for row in sheet.rows)
     ]
-    rows = [[row[place] for place in kept] for row in sheet.rows]
-    return sheet._replace(headings=[sheet.headings[place] for place in kept], rows=rows)
+    return _columns(sheet, kept)
 
 
 def markdown(sheet: Sheet) -> list[str]:
     """Return the lines of a table in Markdown, without the columns that are shown on a click only."""
     kept = [i for i in range(len(sheet.headings)) if not any(row[i].folded for row in sheet.rows)]
-    rows = [[row[i].text for i in kept] for row in sheet.rows]
-    texts = [[sheet.headings[i] for i in kept], *rows]
-    shown = [[" ".join(text.split()).replace("|", "\\|") for text in row] for row in texts]
-    lines = [f"| {' | '.join(row)} |" for row in shown]
-    return [lines[0], f"|{'---|' * len(kept)}", *lines[1:]]
+    shown = _columns(sheet, kept)
+    texts = [shown.headings, *([each.text for each in row] for row in shown.rows)]
+    lines = [
+        " | ".join(" ".join(text.split()).replace("|", "\\|") for text in row) for row in texts
+    ]
+    return [f"| {lines[0]} |", f"|{'---|' * len(kept)}", *(f"| {line} |" for line in lines[1:])]
 
 
-def text_cell(text: str) -> Cell:
-    """Return any text as a cell: made safe to show, and cut if it is long."""
-    return Cell(shortened(text, TEST))
-
-
-def command_cell(words: str) -> Cell:
-    """Return a command as a cell."""
-    return text_cell(words)._replace(folded=True)
+def _columns(sheet: Sheet, kept: Sequence[int]) -> Sheet:
+    rows = [[row[place] for place in kept] for row in sheet.rows]
+    return sheet._replace(headings=[sheet.headings[place] for place in kept], rows=rows)
 
 
 def shortened(text: str, longest: int = TEXT) -> str:

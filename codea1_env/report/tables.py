@@ -10,79 +10,70 @@ import numpy as np
 
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 from codea1_env.report.folders import RunGroup, differing_settings
-from codea1_env.report.sheet import Cell, Sheet, figure_cell, text_cell
+from codea1_env.report.sheet import Cell, Sheet, Value, cell
 from codea1_env.training.summary import SUMMARY, phase_totals, signs, start_and_end
 
 
 def overview(groups: Sequence[RunGroup], damaged: Mapping[Path, Mapping[str, int]]) -> Sheet:
     """Return the runs."""
-    rows = []
+    rows: list[list[Value]] = [["run", "group", "seed", "steps", "damaged lines"]]
     for group in groups:
         for run in group.runs:
             lines = ", ".join(f"{log}: {n}" for log, n in damaged[run.path].items()) or "none"
-            seed = Cell(str(run.config.seed), run.config.seed)
-            of = (seed, Cell(run.state, run.step), text_cell(lines))
-            rows.append([text_cell(run.name), text_cell(group.name), *of])
-    return Sheet("Runs", "", ["run", "group", "seed", "steps", "damaged lines"], rows)
+            state = Cell(run.state, run.step)
+            rows.append([run.name, group.name, run.config.seed, state, lines])
+    return Sheet.of(rows, "Runs")
 
 
 def health_signs(groups: Sequence[RunGroup]) -> Sheet:
     """Warnings that runs of language models printed: signs that they learn less than they could."""
     rows = [
-        [text_cell(run.name), text_cell(line)]
+        [run.name, line]
         for group in groups
         for run in group.runs
         if run.config.has_language_model
         for line in signs(run.metrics)
     ]
-    return Sheet("Signs of weak learning", "Means of three steps.", ["run", "sign"], rows)
+    return Sheet.of([["run", "sign"], *rows], "Signs of weak learning", "Means of three steps.")
 
 
 def side_by_side(groups: Sequence[RunGroup]) -> Sheet:
     """Each measure at the start and at the end, a column for each group."""
     ends = [[start_and_end(run.metrics) for run in group.runs if run.metrics] for group in groups]
-    rows = []
+    rows: list[list[Value]] = [["measure", *(group.name for group in groups)]]
     for metric, label in SUMMARY.items():
         most = math.inf if metric == "book/size" else 1.0
         cells = [from_to([(a[metric], b[metric]) for a, b in each], most) for each in ends]
         if any(cell.text != "-" for cell in cells):
             shown = label.replace("  ", "↳ ", 1) if label[0] == " " else label
-            rows.append([text_cell(shown), *cells])
+            rows.append([shown, *cells])
     note = (
         "Start and end: rewards and shares over the first and the last tenth of the steps, what is held back before the "
         "first step and when last measured. Brackets: 95% interval over runs, by Student's t. Controls stand below what "
         "they control: what copying kills needs no skill."
     )
-    return Sheet("Start and end", note, ["measure", *(group.name for group in groups)], rows)
+    return Sheet.of(rows, "Start and end", note)
 
 
 def other_settings(groups: Sequence[RunGroup]) -> Sheet:
     """Return the settings that differ between groups."""
-    settings = differing_settings(groups).items()
-    rows = [[text_cell(name), *map(text_cell, values)] for name, values in settings]
-    return Sheet("Settings that differ", "", ["setting", *(group.name for group in groups)], rows)
+    rows = [[name, *values] for name, values in differing_settings(groups).items()]
+    headings = ["setting", *(group.name for group in groups)]
+    return Sheet.of([headings, *rows], "Settings that differ")
 
 
 def time_and_tokens(groups: Sequence[RunGroup]) -> Sheet:
     """Return the phases of each run."""
-    rows = [
-        [
-            text_cell(run.name),
-            text_cell(total.name),
-            figure_cell(total.seconds, ".1f"),
-            figure_cell(total.share),
-            Cell(str(total.tokens) if total.tokens else "-", total.tokens),
-            figure_cell(total.speed, ".0f"),
-        ]
-        for group in groups
-        for run in group.runs
-        for total in phase_totals(run.timings, run.metrics)
-    ]
-    headings = ["run", "phase", "seconds", "share", "tokens", "tokens/s"]
+    rows: list[list[Value]] = [["run", "phase", "seconds", "share", "tokens", "tokens/s"]]
+    for run in (run for group in groups for run in group.runs):
+        for total in phase_totals(run.timings, run.metrics):
+            tokens = Cell(str(total.tokens) if total.tokens else "-", total.tokens)
+            seconds, speed = cell(total.seconds, ".1f"), cell(total.speed, ".0f")
+            rows.append([run.name, total.name, seconds, total.share, tokens, speed])
     note = (
         "Tokens are those of language models: generated ones, or those that updates went through."
     )
-    return Sheet("Time and tokens of each phase", note, headings, rows)
+    return Sheet.of(rows, "Time and tokens of each phase", note)
 
 
 def from_to(pairs: Sequence[tuple[float | None, float | None]], most: float = 1.0) -> Cell:
