@@ -67,7 +67,7 @@ def main() -> None:
         made = questions(
             load_problems("starter"), sandbox, np.random.default_rng(0), given.questions
         )
-        referees = [Referee(sandbox, _RULES), RayReferee(ray, sandbox, _RULES)]
+        referees = [Referee(sandbox, _RULES), RayReferee(ray, sandbox, _RULES, print)]
         for number in range(4):  # both processes of Ray meet every reference
             for referee in referees:
                 referee.judge_parts(_parts(made, f"warm {number}"))

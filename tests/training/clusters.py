@@ -22,9 +22,8 @@ from codea1_env.training import TrainConfig, train
 from codea1_env.training.run_folder import TIMINGS
 from codea1_env.training.settings import replaced
 
-os.environ |= {
-    "RAY_raylet_start_wait_time_s": "120"
-}  # before Ray is imported: other tests run beside
+# Before Ray is imported: other tests run beside, and a node that is gone is asked five times before it counts as lost.
+os.environ |= {"RAY_raylet_start_wait_time_s": "120", "RAY_health_check_period_ms": "500"}
 _HELPERS = "metrics_agent", "metrics_export", "runtime_env_agent", "dashboard_agent_listen"
 TABLES = TrainConfig(
     max_problems=3, problems_per_step=2, num_generations=2, num_suites=2, eval_samples=1, eval_problems=0, max_steps=2,
@@ -34,9 +33,12 @@ TABLES = TrainConfig(
 
 def run(
     folder: Path, config: TrainConfig, sandbox: Sandbox, *, resume: bool = False, **changes: Any
-) -> None:
+) -> str:
+    """Train; returns what is shown."""
+    shown = io.StringIO()
     config = replaced(config, {"output_dir": folder, **changes})
-    train(config, resume=resume, sandbox=sandbox, console=Console(file=io.StringIO()))
+    train(config, resume=resume, sandbox=sandbox, console=Console(file=shown))
+    return shown.getvalue()
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -72,7 +74,8 @@ def two_nodes() -> Iterator[Any]:
     # Not 127.0.0.1, which Ray would put the machine's outer address for.
     os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
     os.environ |= {"GLOO_SOCKET_IFNAME": "lo"}
-    head = {"num_cpus": 2, "include_dashboard": False, "node_ip_address": "127.0.0.2"}
+    head = {"num_cpus": 2, "node_ip_address": "127.0.0.2", "no_monitor": True}
+    head |= {"include_dashboard": False, "include_log_monitor": False}
     made = Cluster(initialize_head=True, head_node_args=head | ports())
     try:
         made.add_node(num_cpus=2, node_ip_address="127.0.0.3", **ports())

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,23 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> TrainConfig:
     coder = PlayerConfig("llm", **LEARNER)
     settings = {"model": model, "lora_rank": 2, "dtype": "float32", "threads": 1}
     return replaced(TABLES, {"coder": coder, "tester": TESTER, **settings})
+
+
+@pytest.fixture(scope="module")
+def tester_here(
+    models: TrainConfig, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[int], TrainConfig]:
+    """Finished runs of one process in which a tester learns, by the rank of its adapter. Read only."""
+
+    @cache
+    def finished(lora_rank: int) -> TrainConfig:
+        folder = tmp_path_factory.mktemp("here")
+        changes = {"coder": PlayerConfig("reference"), "lora_rank": lora_rank, "output_dir": folder}
+        config = replaced(models, changes)
+        run(folder, config, sandbox)
+        return config
+
+    return finished
 
 
 def written(config: TrainConfig, folder: Path) -> str:
@@ -108,84 +126,49 @@ def test_a_killed_run_goes_on_in_one_process(
     assert contents(folder) == contents(tmp_path / "here")
 
 
-def test_two_processes_learn_what_one_learns_until_one_is_lost_and_one_goes_on(
-    cluster: Any,
-    models: TrainConfig,
-    sandbox: Sandbox,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    config = replaced(models, {"coder": PlayerConfig("reference"), "eval_steps": 1000})
-    run(tmp_path / "here", config, sandbox)
-
-    def lose_one() -> None:
-        _, second = learners(cluster)
-        os.kill(second, signal.SIGKILL)
-
-    at_step(3, lose_one, monkeypatch)
-    folder = tmp_path / "there"
-    two = {"tester.devices": 2, "tester.writers": 0}
-    with pytest.raises(PlayerError) as lost:
-        run(folder, config, sandbox, **there(cluster), **two, max_steps=1000)
-    said = str(lost.value)
-    assert said.startswith("A process of the tester was lost")
-    assert said.endswith(f"codea1 train --resume --output-dir {folder}")
-    assert "\n" not in said
-    assert all_end(cluster)
-    found, expected = (list(read_rows(each / METRICS)) for each in (folder, tmp_path / "here"))
-    assert [row["step"] for row in found] == [0, 1, 2]
-    for step in range(2):  # the last one was measured here, and not there
-        for name, value in expected[step].items():
-            close = value and pytest.approx(value, rel=1e-5, abs=1e-5)
-            assert found[step][name] == close, (step, name)
-    monkeypatch.undo()
-    run(folder, config, sandbox, resume=True, max_steps=3)
-    assert [row["step"] for row in read_rows(folder / METRICS)] == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize(("lora_rank", "devices"), [(2, 2), (0, 3)])
-def test_what_learns_need_not_write(
+@pytest.mark.parametrize(
+    ("lora_rank", "devices", "writers", "lost"),
+    [(2, 2, 0, "LearnerActor"), (2, 2, 1, "WriterActor"), (0, 3, 1, "LearnerActor")],
+)
+def test_several_processes_learn_what_one_learns_until_one_is_lost_and_one_goes_on(
     lora_rank: int,
     devices: int,
+    writers: int,
+    lost: str,
     cluster: Any,
-    models: TrainConfig,
-    sandbox: Sandbox,
-    tmp_path: Path,
-) -> None:
-    config = replaced(models, {"coder": PlayerConfig("reference"), "lora_rank": lora_rank})
-    run(tmp_path / "here", config, sandbox)
-    divided = {"tester.devices": devices, "tester.writers": 1}
-    run(tmp_path / "there", config, sandbox, **there(cluster), **divided)
-    found, expected = (list(read_rows(tmp_path / each / METRICS)) for each in ("there", "here"))
-    for now, before in zip(found, expected, strict=True):
-        for name, value in before.items():
-            assert now[name] == (value and pytest.approx(value, rel=1e-4, abs=1e-4)), name
-    # With its probabilities a writer also tells how far it is off.
-    assert found[-1]["tester/sampling/sampling_logp_difference/max"] < 1e-4
-    # What several processes save, one goes on from.
-    run(tmp_path / "there", config, sandbox, resume=True, max_steps=3)
-    assert [row["step"] for row in read_rows(tmp_path / "there" / METRICS)] == [0, 1, 2, 3]
-
-
-def test_a_lost_writer_costs_nothing_that_was_learned(
-    cluster: Any,
-    models: TrainConfig,
+    tester_here: Callable[[int], TrainConfig],
     sandbox: Sandbox,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    config = replaced(models, {"coder": PlayerConfig("reference"), "save_steps": 1000})
+    here = tester_here(lora_rank)
+    saves = lost == "WriterActor"  # what is learned and not yet saved
+    config = replaced(here, {"save_steps": 1000 if saves else 1, "max_steps": 1000})
 
-    def lose_it() -> None:
-        [writer] = learners(cluster, "WriterActor")
-        os.kill(writer, signal.SIGKILL)
+    def lose_one() -> None:
+        os.kill(learners(cluster, lost)[-1], signal.SIGKILL)
 
-    at_step(2, lose_it, monkeypatch)
-    divided = {"tester.devices": 2, "tester.writers": 1, "max_steps": 1000, "eval_steps": 1000}
-    with pytest.raises(PlayerError, match=r"A process that writes was lost.* saved after step 1"):
+    at_step(3, lose_one, monkeypatch)
+    divided = {"tester.devices": devices, "tester.writers": writers}
+    with pytest.raises(PlayerError) as ended:
         run(tmp_path, config, sandbox, **there(cluster), **divided)
-    assert step_of(checkpoints(tmp_path)[-1]) == 1
+    said = str(ended.value)
+    who = "that writes" if lost == "WriterActor" else "of the tester"
+    assert said.startswith(f"A process {who} was lost")
+    assert "saved after step 2" in said
+    assert said.endswith(f"codea1 train --resume --output-dir {tmp_path}")
+    assert "\n" not in said
     assert all_end(cluster)
+    found, expected = (list(read_rows(each / METRICS)) for each in (tmp_path, here.output_dir))
+    off = 1e-4 if writers else 1e-5
+    for now, before in zip(found, expected, strict=True):
+        for name, value in before.items():
+            assert now[name] == (value and pytest.approx(value, rel=off, abs=off)), name
+    if writers:  # with its probabilities a writer also tells how far it is off
+        assert found[-1]["tester/sampling/sampling_logp_difference/max"] < 1e-4
+    monkeypatch.undo()
+    run(tmp_path, config, sandbox, resume=True, max_steps=3)
+    assert [row["step"] for row in read_rows(tmp_path / METRICS)] == [0, 1, 2, 3]
 
 
 def test_one_model_in_both_roles_learns_what_it_learns_here_until_it_is_interrupted(

@@ -119,6 +119,7 @@ class RayEngine(LocalEngine):
         Raises a RunError if a model cannot be had as configured, or the cluster has not what is asked for; a PlayerError if a
         process was lost, for which memory was short perhaps.
         """
+        self._say = say
         self.elsewhere = roles = trainer_arguments.roles_of(config)
         if roles and not resumed:
             trainer_arguments.check_trainer_fields(config)
@@ -152,4 +153,4 @@ class RayEngine(LocalEngine):
 
     def referee(self, sandbox: Sandbox, rules: RefereeConfig) -> Referee:
         """Make what judges on the nodes."""
-        return RayReferee(self._ray, sandbox, rules)
+        return RayReferee(self._ray, sandbox, rules, self._say)

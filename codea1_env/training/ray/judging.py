@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -72,11 +72,14 @@ def _referee_here(rules: Rules) -> Referee:
 
 
 class RayReferee(Referee):
-    """Judges as a `Referee` does, on the nodes. Programs are found in answers here."""
+    """Judges as a `Referee` does, on the nodes. Programs are found in answers here. `say` is told of lost nodes."""
 
-    def __init__(self, ray: Any, sandbox: Sandbox, config: RefereeConfig) -> None:
+    def __init__(
+        self, ray: Any, sandbox: Sandbox, config: RefereeConfig, say: Callable[[str], None]
+    ) -> None:
         super().__init__(sandbox, config)
-        self._ray = ray
+        self._ray, self._say = ray, say
+        self._nodes = self._living_nodes()
         rules = Rules(config, sandbox.limits, sandbox.asked_level, sandbox.packages, os.getcwd())
         self._rules = ray.put(rules)
         self._task = ray.remote(judged).options(
@@ -121,12 +124,20 @@ class RayReferee(Referee):
                 items, done, lost, why = *_unjudged(each), lost + 1, error
             found.append(items)
             self._count(done)
+        before, self._nodes = self._nodes, self._living_nodes()
+        for node in before.keys() - self._nodes.keys():
+            self._say(f"Node {before[node]} is gone: what it was judging was repeated elsewhere.")
         if lost and lost == len(asked):
             raise InfraError(
                 f"No problem could be judged on the cluster, though each was tried {_RETRIES + 1} times: "
                 f"{' '.join(str(why).split())[-300:]}"
             ) from why
         return found
+
+    def _living_nodes(self) -> dict[str, str]:
+        """The nodes that Ray does not know to be dead, as it does before it repeats a task of theirs: id -> address."""
+        nodes = self._ray.nodes()
+        return {each["NodeID"]: each["NodeManagerAddress"] for each in nodes if each["Alive"]}
 
 
 def _unjudged(asked: Asked) -> tuple[list[Any], Counters]:
