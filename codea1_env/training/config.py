@@ -237,7 +237,13 @@ def _of_ray(config: TrainConfig) -> Iterator[str]:
         )
     for role in ("coder", "tester"):
         own, (learn, write) = config.player(role), config.devices_of(role)
-        if own.player != "llm" and (own.devices, own.writers) != (1, None):
+        given = (own.devices, own.writers) != (1, None)
+        if config.self_play and role == "tester" and given:
+            yield (
+                "Expect no tester.devices and tester.writers with self_play, whose one model has those of the coder, actually: "
+                f"tester.devices={own.devices}, tester.writers={own.writers}. Leave them out."
+            )
+        if own.player != "llm" and given:
             yield (
                 f"Expect {role}.devices and {role}.writers of a language model, actually: {role}.player={own.player!r}. Leave them out."
             )

@@ -238,9 +238,14 @@ def test_a_table_has_no_devices(capsys: pytest.CaptureFixture[str]) -> None:
     assert "of a language model" in capsys.readouterr().err
 
 
-def test_a_cluster_of_a_run_leaves_no_token(tmp_path: Path) -> None:
+def test_a_cluster_of_a_run_leaves_no_token_and_has_its_own_group(tmp_path: Path) -> None:
     known = {name: os.environ[name] for name in os.environ if not name.startswith("RAY_")}
-    code = "from codea1_env.training.ray.cluster import connect; connect('local').shutdown()"
+    # Nor is it in the process group of the run, which schedulers and `timeout` send SIGTERM to.
+    code = (
+        "import os, ray; from codea1_env.training.ray.cluster import connect; connect('local'); "
+        "processes = ray._private.worker._global_node.all_processes.values(); "
+        "assert all(os.getpgid(each.process.pid) != os.getpgid(0) for (each, *_) in processes); ray.shutdown()"
+    )
     subprocess.run(
         [sys.executable, "-c", code], env=known | {"HOME": str(tmp_path)}, check=True, timeout=150
     )
@@ -256,6 +261,7 @@ def test_a_cluster_of_a_run_leaves_no_token(tmp_path: Path) -> None:
         ),
         ({"coder.writers": 2}, "coder.writers to leave a device to learn on, actually: 2"),
         ({"backend": "server", "coder.writers": 1}, "no coder.writers with backend='server'"),
+        ({"self_play": True, "tester.devices": 2}, "no tester.devices and tester.writers with"),
     ],
 )
 def test_devices_that_contradict_each_other(

@@ -9,8 +9,9 @@ import signal
 import socket
 import threading
 import warnings
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import codea1_env
@@ -28,8 +29,6 @@ def connect(address: str, processes: int = 0) -> Any:
 
     Raises a RunError if there is none, a MissingExtraError without Ray.
     """
-    if address == "local":
-        _make_token()
     ray: Any = require("ray", "ray")
     # What Ray notices of lost processes it prints on standard output, which may be for programs; we say it ourselves.
     require("ray._private.worker", "ray").__dict__["print_to_stdstream"] = _noticed
@@ -39,6 +38,8 @@ def connect(address: str, processes: int = 0) -> Any:
     if address == "local":
         own = len(os.sched_getaffinity(0)) + processes
         remedy = "Ray gives up where its own processes start slowly: try again when the machine is less busy."
+        # Else Ray writes one into the home folder, and each later `ray start` there asks all machines for it.
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     before = signal.getsignal(signal.SIGTERM)  # for which Ray puts its own answer
     try:
         host, _, port = address.rpartition(":")
@@ -48,7 +49,7 @@ def connect(address: str, processes: int = 0) -> Any:
                 "Something listens there: is it the port of the head (`ray start --head --port`), of the same version of Ray, "
                 "and with the same token (RAY_AUTH_MODE, RAY_AUTH_TOKEN), if it has one?"
             )
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _own_group():
             # of what later versions will do with GPUs
             warnings.simplefilter("ignore", FutureWarning)
             ray.init(address=address, num_cpus=own, log_to_driver=False, logging_level="ERROR")
@@ -66,14 +67,19 @@ def connect(address: str, processes: int = 0) -> Any:
     return ray
 
 
-def _make_token() -> None:
-    """Give a cluster of this run a token that ends with it.
+@contextmanager
+def _own_group() -> Iterator[None]:
+    """Give what Ray starts here a process group of its own.
 
-    Ray would write one into the home folder, and each later `ray start` there would ask all machines for it.
+    Schedulers and `timeout` send SIGTERM to the group of a run, whose step is still to be finished and saved with Ray.
     """
-    named = {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys()
-    if not named and not (Path.home() / ".ray" / "auth_token").exists():
-        os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    services = require("ray._private.services", "ray").__dict__
+    popen = services["ConsolePopen"]
+    services["ConsolePopen"] = partial(popen, process_group=0)
+    try:
+        yield
+    finally:
+        services["ConsolePopen"] = popen
 
 
 def _noticed(batch: Mapping[str, Any], ignore_prefix: bool) -> None:

@@ -105,12 +105,7 @@ class RayReferee(Referee):
         return [item for found in self._all(parts) for item in found]
 
     def _all(self, asked: Sequence[Asked]) -> list[list[Any]]:
-        """Judge each problem, wherever there is room.
-
-        Raises:
-            InfraError: None of them could be judged.
-            Exception: What a referee raised.
-        """
+        """Judge each problem, wherever there is room; an InfraError if none of them could be judged."""
         references = [self._task.remote(self._rules, each) for each in asked]
         found: list[list[Any]] = []
         lost = 0
