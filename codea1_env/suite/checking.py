@@ -8,16 +8,15 @@ an id has them), and the tag that a tester saw must be that of the text.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
 from codea1_env.referee import Referee, RefereeConfig, Round
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import Sandbox
-from codea1_env.suite.rounds import Rounds, again_in
-from codea1_env.suite.tasks import SuiteError
-from codea1_env.suite.worlds import Floats, Ints, features_of
+from codea1_env.suite.rounds import Rounds
+from codea1_env.suite.tasks import GROUP, SuiteError
+from codea1_env.suite.worlds import Ints, features_of
 
 _FIRST = 200
 _SHARE = 0.01
@@ -59,61 +58,42 @@ class SampleChecker:
     def _judge(self) -> None:
         if not self._waiting:
             return
-        episodes, programs, tests, known, cells = (
-            np.concatenate(each) for each in zip(*self._waiting, strict=True)
-        )
+        played = [np.concatenate(each) for each in zip(*self._waiting, strict=True)]
         self._waiting = []
-        world, task = self._rounds.world, self._rounds.task
-        group = self._rounds.group_of(episodes)
-        problem = group % task.problems
-        index = world.of(group, problem)
-        again = again_in(tests)
-        failed = world.faulty[index[:, None], programs[:, None], tests]
-        fails_old = world.faulty[index[:, None], programs[:, None], cells]
-        right_values = world.valid[problem[:, None], tests]
-        judges = np.full(len(group), -1)
-        if task.judged < 1:
-            failed, right_values = self._rounds.judged(group, programs, tests)
-            fails_old, _ = self._rounds.judged(group, programs, cells)
-            judges = self._rounds.judges_of(group, programs)
-        failed &= ~again
-        passed = ~fails_old & (np.arange(cells.shape[1]) < known[:, None])
-        coder, tester, validity = self._rounds.pay(right_values, again, failed, known, passed)
-        asked = []
-        problems = {number: world.problem(number) for number in np.unique(problem).tolist()}
-        for number, (of, at) in enumerate(zip(problem.tolist(), group.tolist(), strict=True)):
-            code = world.text(at, of, int(programs[number]))
-            if (
-                world.bits
-                and (features_of(code, world.bits) != world.tags[at, programs[number]]).any()
-            ):
-                raise _difference(episodes[number], "the tag in the text", "the tag that was shown")
-            new = [world.test(of, cell) for cell in tests[number].tolist()]
-            old = [world.right_test(of, cell) for cell in cells[number, : known[number]].tolist()]
-            judge = int(judges[number])
-            shown = problems[of]
-            if judge >= 0:
-                shown = dataclasses.replace(shown, reference=world.text(at, of, judge))
-            asked.append(Round(shown, code, [new], old))
-        for number, verdict in enumerate(self._referee().judge(asked)):
+        failed, passed, paid = self._rounds.judge(*played, truly=True)
+        ours = np.column_stack([failed.sum(axis=1), passed.sum(axis=1), paid])
+        for episode, own, verdict in zip(
+            played[0], ours, self._referee().judge(self._asked(*played)), strict=True
+        ):
             [suite] = verdict.suites
-            right = verdict.load.passed and all(
-                each == now
-                for each, now in (
-                    (sum(suite.outcome.failed), failed[number].sum()),
-                    (suite.outcome.history_passed, passed[number].sum()),
-                )
-            )
-            rewards = suite.rewards
-            said: Floats = np.array(
-                [verdict.code_reward, rewards.test, rewards.validity], np.float64
-            )
-            paid: Floats = np.array([coder[number], tester[number], validity[number]])
-            if not right or not np.allclose(said, paid, rtol=0, atol=_EQUAL):
-                raise _difference(
-                    episodes[number], f"the referee {said.tolist()}", f"the tables {paid.tolist()}"
-                )
-        self.checked += len(asked)
+            outcome, rewards = suite.outcome, suite.rewards
+            counts = sum(outcome.failed), outcome.history_passed
+            said = np.array([*counts, verdict.code_reward, rewards.test, rewards.validity], float)
+            if not verdict.load.passed or not np.allclose(said, own, rtol=0, atol=_EQUAL):
+                raise _difference(episode, f"the referee {said.tolist()}", f"the tables {own.tolist()}")  # fmt: skip
+        self.checked += len(ours)
+
+    def _asked(
+        self, episodes: Ints, programs: Ints, tests: Ints, known: Ints, cells: Ints
+    ) -> list[Round]:
+        """Write rounds as the game has them."""
+        world, asked = self._rounds.world, []
+        judges = self._rounds.judges_of(episodes, programs).tolist()
+        groups, which = episodes // GROUP % world.groups, world.at(episodes)[0].tolist()
+        problems = {number: world.problem(number) for number in set(which)}
+        for number, (group, problem) in enumerate(zip(groups.tolist(), which, strict=True)):
+            program = int(programs[number])
+            code = world.text(group, problem, program)
+            if world.bits and (features_of(code, world.bits) != world.tags[group, program]).any():
+                raise _difference(episodes[number], "the tag in the text", "the tag that was shown")
+            shown = problems[problem]
+            if judges[number] >= 0:
+                reference = world.text(group, problem, judges[number])
+                shown = dataclasses.replace(shown, reference=reference)
+            new = [world.test(problem, cell) for cell in tests[number].tolist()]
+            old = [world.right_test(problem, cell) for cell in cells[number, : known[number]]]
+            asked.append(Round(shown, code, [new], old))
+        return asked
 
     def _referee(self) -> Referee:
         if self._sandbox is None:
@@ -123,7 +103,7 @@ class SampleChecker:
         return Referee(self._sandbox, RefereeConfig(rewards, reuse_programs=True))
 
 
-def _difference(episode: Any, one: str, other: str) -> SuiteError:
+def _difference(episode: int, one: str, other: str) -> SuiteError:
     return SuiteError(
-        f"Expect equal judgements of episode {int(episode)}, actually: {one}, {other}. The run ends here."
+        f"Expect equal judgements of episode {episode}, actually: {one}, {other}. The run ends here."
     )

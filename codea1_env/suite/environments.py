@@ -79,18 +79,9 @@ def make(
     return kinds[api](play)
 
 
-def one_side(task: str, side: Literal["coder", "tester"], **arguments: Any) -> SuiteSideEnv:
-    """Make what `gymnasium.make("codea1_env/Suite-v1", task="reading/2", side="tester")` returns."""
-    made: SuiteSideEnv = make(task, api="gym", side=side, **arguments)
-    return made
-
-
-def one_side_games(
-    num_envs: int, task: str, side: Literal["coder", "tester"], **arguments: Any
-) -> SuiteSideVectorEnv:
-    """Make what `gymnasium.make_vec("codea1_env/Suite-v1", num_envs=64, task="reading/2", side="tester")` returns."""
-    made: SuiteSideVectorEnv = make(task, api="gym", side=side, num_envs=num_envs, **arguments)
-    return made
+def one_side(task: str, side: Literal["coder", "tester"], **arguments: Any) -> Any:
+    """Make what `gymnasium.make` and `make_vec("codea1_env/Suite-v1", task="reading/2", side="tester")` return."""
+    return make(task, api="gym", side=side, **arguments)
 
 
 class SuiteParallelEnv(ParallelEnv):  # type: ignore[misc]
@@ -120,8 +111,8 @@ class SuiteParallelEnv(ParallelEnv):  # type: ignore[misc]
         """Begin the next episode; without a record a seed begins with the first one again."""
         self.play.restart(seed)
         self.agents = list(AGENTS)
-        self._episode = int(self.play.begin(1)[0])
-        self._program: int | None = None
+        self._episode = self.play.begin(1)
+        self._program: Ints | None = None
         return self._observations(), self._infos()
 
     def step(
@@ -140,18 +131,19 @@ class SuiteParallelEnv(ParallelEnv):  # type: ignore[misc]
         rewards = dict.fromkeys(AGENTS, 0.0)
         over = self._program is not None
         if self._program is None:
-            self._program = self.play.program(actions[CODER])
+            self._program = self.play.programs(actions[CODER])[None]
         else:
-            suite = self.play.suite(actions[TESTER])
-            paid = self.play.end_one(self._episode, self._program, suite)
-            rewards = {CODER: paid.coder, TESTER: paid.tester}
+            tests = self.play.tests(actions[TESTER])[None]
+            paid = self.play.end(self._episode, self._program, tests)
+            rewards = {CODER: float(paid.coder[0]), TESTER: float(paid.tester[0])}
         seen, infos = self._observations(), self._infos()
         if over:
             self.agents = []
         return seen, rewards, dict.fromkeys(AGENTS, over), dict.fromkeys(AGENTS, False), infos
 
     def _observations(self) -> dict[str, Observations]:
-        return dict(zip(AGENTS, self.play.one_sees(self._episode, self._program), strict=True))
+        coder, tester = self.play.see(self._episode, self._program)
+        return {CODER: coder[0], TESTER: tester[0]}
 
     def _infos(self) -> dict[str, dict[str, Any]]:
         active = CODER if self._program is None else TESTER
@@ -303,14 +295,14 @@ class VectorGames:
     def begin(self) -> Observations:
         """Begin episodes, and return what the coders see, shape (num_envs, ...)."""
         self._episodes, self._programs = self.play.begin(self.num_envs), None
-        return self.play.coder_sees(self._episodes)
+        return self.play.see(self._episodes)[0]
 
     def show(self, programs: Any) -> Observations:
         """Take the coders' choices, once after each `begin`, and return what the testers see."""
         if self._episodes is None or self._programs is not None:
             raise SuiteError("Expect begin() before show(), actually: no episode waits for a program")  # fmt: skip
         self._programs = self.play.programs(programs, self.num_envs)
-        return self.play.tester_sees(self._episodes, self._programs)
+        return self.play.see(self._episodes, self._programs)[1]
 
     def end(self, tests: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Take the testers' suites, once after each `show`, and return the rewards of coders and testers."""
@@ -333,9 +325,9 @@ class VectorGames:
 def _begin(play: Play, number: int) -> tuple[Ints, Observations, Ints | None]:
     episodes = play.begin(number)
     if play.coder is None:
-        return episodes, play.coder_sees(episodes), None
+        return episodes, play.see(episodes)[0], None
     programs = play.coder.choose(episodes)
-    return episodes, play.tester_sees(episodes, programs), programs
+    return episodes, play.see(episodes, programs)[1], programs
 
 
 def _end(play: Play, episodes: Ints, programs: Ints | None, actions: Any) -> Any:
@@ -343,5 +335,4 @@ def _end(play: Play, episodes: Ints, programs: Ints | None, actions: Any) -> Any
         return play.end(episodes, programs, play.tests(actions, len(episodes))).tester
     assert play.tester is not None
     chosen = play.programs(actions, len(episodes))
-    tests = play.tester.choose(episodes, play.rounds, chosen)
-    return play.end(episodes, chosen, tests).coder
+    return play.end(episodes, chosen, play.tester.choose(episodes, chosen)).coder

@@ -10,7 +10,6 @@ from typing import Literal
 
 import numpy as np
 
-from codea1_env.suite.rounds import Rounds
 from codea1_env.suite.tasks import GROUP, SuiteError
 from codea1_env.suite.worlds import Bools, Ints, SuiteWorld
 
@@ -78,23 +77,19 @@ class TesterOpponent:
         self._informed = rng.random(episodes) < share
         self._start = rng.integers(task.C, size=episodes)
 
-    def choose(self, episodes: Ints, rounds: Rounds, programs: Ints) -> Ints:
+    def choose(self, episodes: Ints, programs: Ints) -> Ints:
         """Return the suites of episodes against programs, shape (n, K)."""
         at = episodes % len(self._cells)
         tests: Ints = self._cells[at].copy()
-        group = rounds.group_of(episodes)
-        problem = group % self.world.task.problems
+        problem, index = self.world.at(episodes)
+        faulty = self.world.faulty[index, programs]
         if self._kind == "oracle":
-            allowed = self.world.valid[problem]
-            tests = _from(self._start[at], allowed, tests)
-        faulty = self.world.faulty[self.world.of(group, problem), programs]
-        if self._kind == "oracle":
-            both = faulty & self.world.valid[problem]
+            valid = self.world.valid[problem]
+            tests = _from(self._start[at], valid, tests)
+            both = faulty & valid
             faulty = np.where(both.any(axis=1, keepdims=True), both, faulty)
         told = np.flatnonzero(self._informed[at] & faulty.any(axis=1))
-        order = (np.arange(faulty.shape[1]) + self._start[at[told], None]) % faulty.shape[1]
-        first = np.take_along_axis(faulty[told], order, axis=1).argmax(axis=1)
-        cell = order[np.arange(len(told)), first]
+        cell = _from(self._start[at[told]], faulty[told], tests[told, :1])[:, 0]
         for place in range(1, tests.shape[1]):  # the cell stands once in a suite
             same = tests[told, place] == cell
             tests[told[same], place] = tests[told[same], 0]

@@ -195,16 +195,15 @@ class SuiteRun:
 
     def choose(self, episodes: Ints) -> tuple[Ints, Ints, Ints]:
         """Return programs and tests of whole groups, and numbers of the programs that the tester sees."""
-        group = self.rounds.group_of(episodes)
-        problem = group % self.task.problems
+        problem, index = self.rounds.world.at(episodes)
         if self._coder_opponent is not None:
             programs = self._coder_opponent.choose(episodes)
         else:
             asked = problem[::SUITES]
             programs = np.repeat(draw(self.coder.logits_of(asked), 1, self.rng)[:, 0], SUITES)
-        keys = self.rounds.world.of(group, problem) * self.task.programs + programs
+        keys = index * self.task.programs + programs
         if self._tester_opponent is not None:
-            tests = self._tester_opponent.choose(episodes, self.rounds, programs)
+            tests = self._tester_opponent.choose(episodes, programs)
         elif self.memory is not None:
             tests = self.memory.choose(keys, self.task.K)
         else:
@@ -215,7 +214,7 @@ class SuiteRun:
     def learn(self, episodes: Ints, programs: Ints, tests: Ints, keys: Ints, paid: Payoffs) -> None:
         """Let both players learn from whole groups."""
         if self._learns["coder"]:
-            problem = self.rounds.problem_of(episodes[::SUITES])
+            problem, _ = self.rounds.world.at(episodes[::SUITES])
             rewards = self._lesson(paid.coder.reshape(-1, SUITES).mean(axis=1).reshape(-1, PROGRAMS))  # fmt: skip
             update(self.algorithms["coder"], self.coder, problem, programs[::SUITES, None], rewards)
         if self._learns["tester"]:

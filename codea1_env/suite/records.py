@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from codea1_env.suite.checking import SampleChecker
-from codea1_env.suite.rounds import Rounds, again_in
+from codea1_env.suite.rounds import Payoffs, Rounds, again_in
 from codea1_env.suite.tasks import (
     SuiteError,
     SuiteTask,
@@ -28,7 +28,7 @@ from codea1_env.suite.tasks import (
     find_task,
     settings_of,
 )
-from codea1_env.suite.worlds import Bools, Floats, Ints
+from codea1_env.suite.worlds import Bools, Floats, Ints, world_of
 from codea1_env.support.jobs import FolderError, FolderKind, Jobs, read_manifest
 from codea1_env.support.logs import every_line
 
@@ -79,50 +79,46 @@ class Recorder:
             raise SuiteError(str(error)) from error
         self._checker = SampleChecker(rounds) if check else None
         self._parts: list[tuple[Ints, Ints, Ints]] = []
-        self._waiting, self._written, self._resets = 0, 0, 0
+        self._waiting = 0
         self._chain = hashlib.sha256(json.dumps(settings).encode())
         self.whole, self._closed = False, False
 
-    def begin(self, number: int) -> None:
-        """Count episodes that were begun; a SuiteError if the record was closed before it was whole."""
-        if not self.whole:
-            if self._closed:
-                raise SuiteError("Expect an open record, actually: it was closed. It cannot go on.")
-            self._resets += number
+    def check_open(self) -> None:
+        """Raise a SuiteError if the record was closed before it was whole."""
+        if self._closed and not self.whole:
+            raise SuiteError("Expect an open record, actually: it was closed. It cannot go on.")
 
-    def add(self, episodes: Ints, programs: Ints, tests: Ints, known: Ints, cells: Ints) -> None:
-        """Take episodes that have ended, with what was replayed in each.
+    def add(self, episodes: Ints, programs: Ints, tests: Ints, paid: Payoffs) -> None:
+        """Take the episodes that ended last.
 
         Raises:
             SuiteError: The referee judges one otherwise than the tables say.
         """
-        left = self.rounds.task.episodes - self._written - self._waiting
-        if left <= 0:
+        if self.whole:
             return
+        left = len(episodes) - max(0, self.rounds.ended - self.rounds.task.episodes)
         part = (episodes[:left], programs[:left], tests[:left])
         if self._checker is not None:
-            self._checker.add(*part, known[:left], cells[:left])
+            self._checker.add(*part, paid.known[:left], paid.replayed[:left])
         self._parts.append(part)
-        self._waiting += len(part[0])
-        last = len(part[0]) == left
-        if self._waiting >= _ROW or last:
+        self._waiting += left
+        self.whole = self.rounds.ended >= self.rounds.task.episodes
+        if self.whole or self._waiting >= _ROW:
             self._write()
-        if last:
-            checked = 0
+        if self.whole:
+            end = {"whole": True, "resets": self.rounds.begun, "checked": 0}
             if self._checker is not None:
                 self._checker.finish()
-                checked = self._checker.checked
-            self._append({"whole": True, "resets": self._resets, "checked": checked})
+                end["checked"] = self._checker.checked
+            self._append(end)
             self._jobs.close()
-            self.whole = True
 
     def close(self) -> None:
         """Leave the record as it is: what is not whole cannot be scored."""
         if self._checker is not None:
             self._checker.close()
-        if not self.whole:
-            self._jobs.close()
-            self._closed = True
+        self._jobs.close()
+        self._closed = True
 
     def _write(self) -> None:
         episodes, programs, tests = (
@@ -137,7 +133,6 @@ class Recorder:
         if not (episodes == np.arange(first, first + len(episodes))).all():
             row["episodes"] = episodes.tolist()  # of several environments at once
         self._append(row)
-        self._written += len(episodes)
         self._parts, self._waiting = [], 0
 
     def _append(self, row: Mapping[str, Any]) -> None:
@@ -266,33 +261,28 @@ def measure(
 
     The last ones of its first `task.episodes` episodes are scored. One that was begun and left counts as played with nothing.
     """
-    rounds = Rounds(task, seed)
+    world = world_of(task, seed)
     first = task.episodes * (1 - task.last)
     scored = np.flatnonzero((episodes >= first) & (episodes < task.episodes))
     left = int(task.episodes - np.ceil(first)) - len(scored)
-    if not len(scored):
-        return 0.0
     episodes, programs, tests = episodes[scored], programs[scored], tests[scored]
-    group = rounds.group_of(episodes)
-    problem = group % task.problems
-    right = rounds.world.right[problem, programs]
+    problem, index = world.at(episodes)
+    right = world.right[problem, programs]
     kind = task.measure_in(track)
     if kind == "right":
         return _with_nothing(right, left)
     if kind == "valid":
-        ones = np.zeros((len(tests), 1), np.int64)
-        none: Bools = np.zeros(tests.shape, np.bool_)
-        again = again_in(tests)
-        right_values = rounds.world.valid[problem[:, None], tests]
-        return _with_nothing(rounds.pay(right_values, again, none, ones[:, 0], none)[2], left)
-    faulty = rounds.world.faulty[rounds.world.of(group, problem)[:, None], programs[:, None], tests]
-    killed = np.asarray(faulty.any(axis=1))[~right]
-    return _with_nothing(killed, left) if len(killed) else 0.0
+        made = (~again_in(tests)).sum(axis=1) / task.K
+        return _with_nothing(
+            np.minimum(made, world.valid[problem[:, None], tests].mean(axis=1)), left
+        )
+    killed = np.asarray(world.faulty[index[:, None], programs[:, None], tests].any(axis=1))
+    return _with_nothing(killed[~right], left)
 
 
 def _with_nothing(found: Bools | Floats, left: int) -> float:
     """Return the mean of what was found and of as many zeros as episodes were left."""
-    return float(found.mean()) * (len(found) / (len(found) + left))
+    return float(found.mean()) * (len(found) / (len(found) + left)) if len(found) else 0.0
 
 
 def records_in(base: Path) -> Iterator[Path]:

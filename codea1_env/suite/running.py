@@ -116,8 +116,7 @@ def play(
         episodes, programs, tests, paid = run.step()
         parts.append((episodes, programs, tests))
         if recorder is not None:
-            recorder.begin(len(episodes))
-            recorder.add(episodes, programs, tests, paid.known, paid.replayed)
+            recorder.add(episodes, programs, tests, paid)
     played = [np.concatenate(each) for each in zip(*parts, strict=True)]
     return measure(task, seed, track, *played), digest_of(*played)
 

@@ -137,14 +137,14 @@ class SuiteWorld:
         self.tags: NDArray[np.float32] = np.where(bits[:, :, places], 1, -1).astype(np.float32)
         """Bits of the programs of a group, 1 or -1, in the order in which the text has them."""
 
-    @functools.cached_property
-    def bytes(self) -> tuple[bytes, bytes]:
-        """`seen` and `valid`, flat: to look at one entry takes a tenth of the time."""
-        return self.seen.tobytes(), self.valid.tobytes()
+    def at(self, episodes: Ints) -> tuple[Ints, Ints]:
+        """Return the problems of episodes, and the first indices of `faulty`: programs are of a problem, or of a group.
 
-    def of(self, group: Ints, problem: Ints) -> Ints:
-        """Return the first index of `faulty` and `seen`: programs are of a problem, or of a group of episodes."""
-        return problem if self.task.kind == "fixed" else group
+        Episode e is about problem e // 32 modulo the problems; behind the last group they begin anew.
+        """
+        group = episodes // GROUP % self.groups
+        problem = group % self.task.problems
+        return problem, problem if self.task.kind == "fixed" else group
 
     def errors(self, episodes: Ints, verdicts: int) -> Bools:
         """Return which verdicts of episodes are wrong by chance, shape (n, verdicts)."""
@@ -156,8 +156,8 @@ class SuiteWorld:
         return self._errors[episodes % len(self._errors)]
 
     def values(self, problem: Ints, program: Ints, cells: Ints) -> Ints:
-        """Return what programs of a pool return on cells, shape (n, cells)."""
-        faulty = self.faulty[problem[:, None], program[:, None], cells]
+        """Return what programs of a pool return on cells, shape (n, cells); program -1 is the reference."""
+        faulty = self.faulty[problem[:, None], program[:, None], cells] & (program >= 0)[:, None]
         shift = 1 + program[:, None] % (_DIGITS - 1)
         return np.asarray((self.table[problem[:, None], cells] + faulty * shift) % _DIGITS)
 

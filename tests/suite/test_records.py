@@ -21,7 +21,6 @@ from codea1_env import suite
 from codea1_env.cli.app import run as main
 from codea1_env.suite import SuiteError, records, tasks
 from codea1_env.suite.records import folder_of, measure, read_record
-from codea1_env.suite.rounds import Rounds
 from codea1_env.suite.running import (
     ROWS,
     RecordKey,
@@ -34,6 +33,7 @@ from codea1_env.suite.running import (
     write_tuning,
 )
 from codea1_env.suite.scores import submission
+from codea1_env.suite.worlds import SuiteWorld
 
 ID = "cycling/0"
 TASK = tasks.find_task(ID)
@@ -397,12 +397,11 @@ def test_what_no_environment_writes_is_refused(tmp_path: Path) -> None:
 def test_an_episode_that_was_left_counts_as_played_with_nothing() -> None:
     task = tasks.find_task("kinds/0")
     first, number = round(task.episodes * (1 - task.last)), task.episodes
-    world = Rounds(task, 0)
+    world = SuiteWorld(task, 0)
     episodes = np.arange(number)
-    programs = (~world.world.right[world.problem_of(episodes)]).argmax(axis=1)
-    faulty = world.world.faulty[
-        world.world.of(world.group_of(episodes), world.problem_of(episodes)), programs
-    ]
+    problem, index = world.at(episodes)
+    programs = (~world.right[problem]).argmax(axis=1)
+    faulty = world.faulty[index, programs]
     tests = faulty.argmax(axis=1)[:, None]
     assert measure(task, 0, "both", episodes, programs, tests) == 1
     kept = np.delete(episodes, range(first, first + 128))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -25,8 +26,7 @@ def played(rounds: Rounds, number: int, seed: int = 0) -> tuple[np.ndarray, np.n
     rng, task = RNG(seed), rounds.task
     episodes = rounds.begin(number)
     programs = rng.integers(task.programs, size=number)
-    problem = rounds.problem_of(episodes)
-    index = rounds.world.of(rounds.group_of(episodes), problem)
+    _, index = rounds.world.at(episodes)
     tests = rng.integers(task.C, size=(number, task.K))
     faulty = rounds.world.faulty[index, programs]
     broken = faulty.any(axis=1) & (rng.random(number) < 0.5)
@@ -81,22 +81,18 @@ def test_a_table_that_lies_is_found() -> None:
 
 
 @pytest.mark.parametrize("id", [*IDS["v1"], *OTHER_RULES])
-def test_rounds_one_by_one_are_those_of_arrays(id: str) -> None:
+def test_rounds_in_pieces_are_those_at_once(id: str) -> None:
     task = task_of(id)
-    together, apart, by_one = (Rounds(task, 1000) for _ in range(3))
+    together, apart = Rounds(task, 1000), Rounds(task, 1000)
     for part in range(3):
         episodes, programs, tests = played(together, 32 * 10, part)
         apart.begin(len(episodes))
-        by_one.begin(len(episodes))
         whole = together.end(episodes, programs, tests)
-        pieces = [apart.end(episodes[i : i + 7], programs[i : i + 7], tests[i : i + 7]) for i in range(0, len(episodes), 7)]  # fmt: skip
+        ends = np.cumsum([0, *[1, 7, 30, 2] * 8])
+        pieces = [apart.end(episodes[i:j], programs[i:j], tests[i:j]) for i, j in pairwise(ends)]
         joined = [np.concatenate(each) for each in zip(*pieces, strict=True)]
         for one, other in zip(whole, joined, strict=True):
             np.testing.assert_array_equal(one, other)
-        ones = [by_one.end_one(int(e), int(p), t.tolist()) for e, p, t in zip(episodes, programs, tests, strict=True)]  # fmt: skip
-        assert [each.coder for each in ones] == whole.coder.tolist()
-        assert [each.tester for each in ones] == whole.tester.tolist()
-        assert [each.known for each in ones] == whole.known.tolist()
 
 
 def test_the_book_is_the_games_book_without_a_bound() -> None:
@@ -158,8 +154,8 @@ def test_opponents_are_functions_of_world_salt_and_episode() -> None:
     assert (first == again).all()
     assert (first != other).any()
     assert (first.reshape(-1, 4) == first[::4, None]).all()  # groups of suites attack one program
-    suites = opponents.TesterOpponent(rounds.world, "oracle").choose(episodes, rounds, first)
-    faulty = rounds.world.faulty[rounds.problem_of(episodes), first]
+    suites = opponents.TesterOpponent(rounds.world, "oracle").choose(episodes, first)
+    faulty = rounds.world.faulty[rounds.world.at(episodes)[0], first]
     assert faulty[np.arange(64), suites[:, 0]].sum() == faulty.any(axis=1).sum()
     assert (suites[:, 0] != suites[:, 1]).all()
 
