@@ -24,10 +24,11 @@ _EQUAL = 1e-12
 
 
 class SampleChecker:
-    """Checks the rounds of one record. `checked` counts them."""
+    """Checks rounds of one record."""
 
     def __init__(self, rounds: Rounds) -> None:
-        self._rounds, self._played, self.checked = rounds, 0, 0
+        self._rounds, self._task = rounds, rounds.task
+        self._played, self._checked = 0, 0
         self._rng = np.random.default_rng([rounds.world.seed, 5])
         self._waiting: list[tuple[Ints, ...]] = []
         self._sandbox: Sandbox | None = None
@@ -44,10 +45,11 @@ class SampleChecker:
         if first and self._played >= _FIRST:
             self._judge()
 
-    def finish(self) -> None:
-        """Judge what has not been judged."""
+    def finish(self) -> int:
+        """Judge what has not been judged; returns how many rounds were."""
         self._judge()
         self.close()
+        return self._checked
 
     def close(self) -> None:
         """Close the sandbox."""
@@ -60,47 +62,41 @@ class SampleChecker:
             return
         played = [np.concatenate(each) for each in zip(*self._waiting, strict=True)]
         self._waiting = []
-        failed, passed, paid = self._rounds.judge(*played, truly=True)
+        failed, passed, paid = self._rounds.judge(played, truly=True)
         ours = np.column_stack([failed.sum(axis=1), passed.sum(axis=1), paid])
-        for episode, own, verdict in zip(
-            played[0], ours, self._referee().judge(self._asked(*played)), strict=True
-        ):
+        asked = self._asked(*played)
+        self._sandbox = self._sandbox or Sandbox(workers=1)
+        rewards = RewardConfig(self._task.alpha, self._task.K, function=self._task.rewards)
+        referee = Referee(self._sandbox, RefereeConfig(rewards, reuse_programs=True))
+        for episode, own, verdict in zip(played[0], ours, referee.judge(asked), strict=True):
             [suite] = verdict.suites
-            outcome, rewards = suite.outcome, suite.rewards
-            counts = sum(outcome.failed), outcome.history_passed
-            said = np.array([*counts, verdict.code_reward, rewards.test, rewards.validity], float)
+            counts = sum(suite.outcome.failed), suite.outcome.history_passed
+            rewarded = verdict.code_reward, suite.rewards.test, suite.rewards.validity
+            said = np.array([*counts, *rewarded], np.float64)
             if not verdict.load.passed or not np.allclose(said, own, rtol=0, atol=_EQUAL):
                 raise _difference(episode, f"the referee {said.tolist()}", f"the tables {own.tolist()}")  # fmt: skip
-        self.checked += len(ours)
+        self._checked += len(asked)
 
     def _asked(
-        self, episodes: Ints, programs: Ints, tests: Ints, known: Ints, cells: Ints
+        self, episodes: Ints, programs: Ints, tests: Ints, known: Ints, replayed: Ints
     ) -> list[Round]:
         """Write rounds as the game has them."""
         world, asked = self._rounds.world, []
         judges = self._rounds.judges_of(episodes, programs).tolist()
-        groups, which = episodes // GROUP % world.groups, world.at(episodes)[0].tolist()
-        problems = {number: world.problem(number) for number in set(which)}
-        for number, (group, problem) in enumerate(zip(groups.tolist(), which, strict=True)):
-            program = int(programs[number])
-            code = world.text(group, problem, program)
+        problems = [world.problem(number) for number in range(self._task.problems)]
+        for number, group in enumerate((episodes // GROUP % world.groups).tolist()):
+            which, program = group % len(problems), int(programs[number])
+            code, problem = world.text(group, program), problems[which]
             if world.bits and (features_of(code, world.bits) != world.tags[group, program]).any():
                 raise _difference(episodes[number], "the tag in the text", "the tag that was shown")
-            shown = problems[problem]
             if judges[number] >= 0:
-                reference = world.text(group, problem, judges[number])
-                shown = dataclasses.replace(shown, reference=reference)
-            new = [world.test(problem, cell) for cell in tests[number].tolist()]
-            old = [world.right_test(problem, cell) for cell in cells[number, : known[number]]]
-            asked.append(Round(shown, code, [new], old))
+                reference = world.text(group, judges[number])
+                problem = dataclasses.replace(problem, reference=reference)
+            new, old = tests[number], replayed[number, : known[number]]
+            said = [f"assert f({cell}) == {world.predicted[which, cell]}" for cell in new]
+            true = [f"assert f({cell}) == {world.table[which, cell]}" for cell in old]
+            asked.append(Round(problem, code, [said], true))
         return asked
-
-    def _referee(self) -> Referee:
-        if self._sandbox is None:
-            self._sandbox = Sandbox(workers=1)
-        task = self._rounds.task
-        rewards = RewardConfig(task.alpha, task.K, function=task.rewards)
-        return Referee(self._sandbox, RefereeConfig(rewards, reuse_programs=True))
 
 
 def _difference(episode: int, one: str, other: str) -> SuiteError:

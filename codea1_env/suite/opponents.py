@@ -24,13 +24,7 @@ Kind = Literal["population", "random", "oracle", "fixed", "pool"]
 
 
 class CoderOpponent:
-    """Chooses programs.
-
-    Args:
-        world: The world.
-        kind: "population": more and more right programs, wrong ones evenly; "random": all evenly; "oracle": right ones.
-        salt: A seed.
-    """
+    """Chooses programs: more and more right ones and wrong ones evenly ("population"), all evenly ("random"), or right ones ("oracle")."""
 
     def __init__(self, world: SuiteWorld, kind: Kind = "population", salt: int = 0) -> None:
         blocks = world.groups * GROUP // SUITES
@@ -53,26 +47,27 @@ class CoderOpponent:
 class TesterOpponent:
     """Chooses suites of different tests.
 
-    Args:
-        world: The world.
-        kind: "population": drawn evenly, and a fourth of the suites begins with a faulty cell; "random": drawn evenly;
-            "oracle": begins with a faulty cell and predicts right values; "fixed": of a problem always the same 4 suites, with as
-            many different tests as four random ones; "pool": cells on which programs of the pool are wrong, any of them.
-        salt: A seed.
+    "random": drawn evenly; "population": a fourth of them begins with a faulty cell; "oracle": begins with a faulty cell and
+    predicts right values; "fixed": of a problem always the same 4 suites, with as many different tests as four random ones;
+    "pool": cells on which programs of the pool are wrong, any of them, which raises a SuiteError where there is no pool.
     """
 
     def __init__(self, world: SuiteWorld, kind: Kind = "population", salt: int = 0) -> None:
         self.world, self._kind = world, kind
         task, episodes = world.task, world.groups * GROUP
         rng = np.random.default_rng([world.seed, 2, salt])
+        problem = np.arange(episodes) // GROUP % task.problems
         self._cells = rng.integers(task.C, size=(episodes, task.K))
-        while (same := _twice(self._cells)).any():
+        while (same := (np.diff(np.sort(self._cells, axis=1)) == 0).any(axis=1)).any():
             self._cells[same] = rng.integers(task.C, size=(int(same.sum()), task.K))
         if kind == "fixed":
-            problem = np.arange(episodes) // GROUP % task.problems
             self._cells = self._cells[problem * GROUP + np.arange(episodes) % SUITES]
         elif kind == "pool":
-            self._cells = _of_the_pool(world, episodes, rng)
+            if task.kind != "fixed":
+                raise SuiteError(f"Expect an id whose programs are of a pool, actually: {task.id}")
+            known = np.asarray(world.faulty.any(axis=1))[problem]
+            noisy = np.where(known, rng.random(known.shape), 0.0)
+            self._cells = np.argpartition(-noisy, task.K - 1, axis=1)[:, : task.K]
         share = {"population": _INFORMED, "oracle": 1.0}.get(kind, 0.0)
         self._informed = rng.random(episodes) < share
         self._start = rng.integers(task.C, size=episodes)
@@ -97,18 +92,6 @@ class TesterOpponent:
         return tests
 
 
-def _of_the_pool(world: SuiteWorld, episodes: int, rng: np.random.Generator) -> Ints:
-    """Draw suites of cells on which a wrong program of the pool fails, whichever plays. Raises a SuiteError where there is no pool."""
-    task = world.task
-    if task.kind != "fixed":
-        raise SuiteError(f"Expect an id whose programs are of a pool, actually: {task.id}")
-    known = np.asarray(world.faulty.any(axis=1))
-    noisy = np.where(
-        known[np.arange(episodes) // GROUP % task.problems], rng.random((episodes, task.C)), 0
-    )
-    return np.argpartition(-noisy, task.K - 1, axis=1)[:, : task.K]
-
-
 def _from(start: Ints, allowed: Bools, tests: Ints) -> Ints:
     """Return suites of allowed cells, the first ones from a cell on; where these are too few, the suites as they are."""
     order = (np.arange(allowed.shape[1]) + start[:, None]) % allowed.shape[1]
@@ -116,9 +99,3 @@ def _from(start: Ints, allowed: Bools, tests: Ints) -> Ints:
     first = np.argsort(~there, axis=1, kind="stable")[:, : tests.shape[1]]
     enough = there.sum(axis=1, keepdims=True) >= tests.shape[1]
     return np.where(enough, np.take_along_axis(order, first, axis=1), tests)
-
-
-def _twice(cells: Ints) -> Bools:
-    ordered = np.sort(cells, axis=1)
-    twice: Bools = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
-    return twice

@@ -13,31 +13,29 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from codea1_env.suite.opponents import CoderOpponent, TesterOpponent
-from codea1_env.suite.records import Recorder, folder_of
+from codea1_env.suite.records import Recorder
 from codea1_env.suite.rounds import Payoffs, Rounds
-from codea1_env.suite.tasks import SuiteError, SuiteTask, Track
-from codea1_env.suite.worlds import Ints
+from codea1_env.suite.tasks import RecordKey, SuiteError
+from codea1_env.suite.worlds import Floats, Ints
 
 Observations = NDArray[np.float32]
 
 
 class Play:
-    """An id, a seed and a track, with or without a record.
+    """An id in play, with or without a record.
 
     A seed given to `restart` reaches the opponent, and never the world. It also goes back to the first episode, so that equal
     seeds give equal games. With a record it changes nothing: the opponent is that of seed 0, and each episode is played once.
     """
 
-    def __init__(
-        self, task: SuiteTask, seed: int, track: Track, record: Path | None = None
-    ) -> None:
-        self.task, self.track = task, track
+    def __init__(self, key: RecordKey, record: Path | None = None) -> None:
+        self.track, self.task, seed = key
+        task = self.task
         self.rounds = Rounds(task, seed)
-        self.recorder = None if record is None else Recorder(record, self.rounds, track, "make")
+        self.recorder = None if record is None else Recorder(record, key, self.rounds, "make")
         self._open: set[int] = set()
         self._oppose(0)
-        fixed = task.kind == "fixed"
-        self._shown = task.programs if fixed else self.rounds.world.bits
+        self._shown = task.programs if task.kind == "fixed" else self.rounds.world.bits
         size = task.problems + 1
         self.spaces: Mapping[str, tuple[spaces.Box, spaces.Space[Any]]] = {
             "coder": (_box(size), spaces.Discrete(task.programs)),
@@ -87,9 +85,7 @@ class Play:
             self.recorder.add(episodes, programs, tests, paid)
         return paid
 
-    def see(
-        self, episodes: Ints, programs: Ints | None = None
-    ) -> tuple[Observations, Observations]:
+    def see(self, episodes: Ints, programs: Ints | None) -> tuple[Observations, Observations]:
         """Return what coders and testers see, shape (n, ...); before programs are chosen testers see none.
 
         That is the problem, one of many; of a tester the program, one of many, or the bits of its tag; and whether it is the
@@ -107,31 +103,87 @@ class Play:
             tester[:, problems:-1] = self.rounds.world.tags[index, programs]
         return coder, tester
 
-    def programs(self, actions: Any, *number: int) -> Ints:
-        """Return actions of coders, one or a number of them; a SuiteError if one is outside the space."""
-        return _checked(actions, number, self.task.programs)
 
-    def tests(self, actions: Any, *number: int) -> Ints:
-        """Return actions of testers, one or a number of them; a SuiteError if one is outside the space."""
-        return _checked(actions, (*number, self.task.K), self.task.C)
+class Games:
+    """Episodes that are played at once: programs are chosen, then tests. Several games may share a play.
+
+    Example:
+        >>> from codea1_env.suite import make
+        >>> games = make("rare-faults/0", 1000, api="vector", num_envs=64)
+        >>> games.begin().shape, games.show(np.zeros(64, int)).shape
+        ((64, 9), (64, 25))
+        >>> coder, tester = games.end(np.tile([1, 2], (64, 1)))
+    """
+
+    def __init__(self, play: Play, num_envs: int = 1) -> None:
+        self.play, self.num_envs = play, num_envs
+        self._episodes = np.zeros(0, np.int64)
+        self.programs: Ints | None = None
+
+    def begin(self) -> Observations:
+        """Begin episodes, and return what the coders see, shape (num_envs, ...)."""
+        self._episodes, self.programs = self.play.begin(self.num_envs), None
+        self.seen = self.play.see(self._episodes, None)
+        return self.seen[0]
+
+    def show(self, programs: Any) -> Observations:
+        """Take the coders' choices, once after each `begin`, and return what the testers see."""
+        if self.programs is not None or not len(self._episodes):
+            raise SuiteError(
+                "Expect begin() before show(), actually: no episode waits for a program"
+            )
+        self.programs = _checked(programs, (self.num_envs,), self.play.task.programs)
+        self.seen = self.play.see(self._episodes, self.programs)
+        return self.seen[1]
+
+    def end(self, tests: Any) -> tuple[Floats, Floats]:
+        """Take the testers' suites, once after each `show`, and return the rewards of coders and testers."""
+        if self.programs is None or not len(self._episodes):
+            raise SuiteError("Expect show() before end(), actually: no program was shown")
+        task = self.play.task
+        suites = _checked(tests, (self.num_envs, task.K), task.C)
+        paid = self.play.end(self._episodes, self.programs, suites)
+        self._episodes = self._episodes[:0]
+        return paid.coder, paid.tester
+
+    def reset(self, seed: int | None) -> Observations:
+        """Begin episodes of one side, and return what it sees."""
+        self.play.restart(seed)
+        seen, coder = self.begin(), self.play.coder
+        return seen if coder is None else self.show(coder.choose(self._episodes))
+
+    def step(self, actions: Any) -> Floats:
+        """Take the actions of one side, and return its rewards."""
+        if not len(self._episodes):
+            raise SuiteError("Expect reset() before each step(), actually: no episode was begun")
+        if self.play.tester is None:
+            return self.end(actions)[1]
+        self.show(actions)
+        programs = _checked(actions, (self.num_envs,), self.play.task.programs)
+        return self.end(self.play.tester.choose(self._episodes, programs))[0]
+
+    @property
+    def over(self) -> bool:
+        """Whether all episodes of the id were played."""
+        return self.play.rounds.ended >= self.play.task.episodes
 
     def close(self) -> None:
         """Close the record."""
-        if self.recorder is not None:
-            self.recorder.close()
+        if self.play.recorder is not None:
+            self.play.recorder.close()
 
 
 _OPEN: weakref.WeakValueDictionary[Path, Play] = weakref.WeakValueDictionary()
 
 
-def open_play(task: SuiteTask, seed: int, track: Track, record: Path | None) -> Play:
+def open_play(key: RecordKey, record: Path | None) -> Play:
     """Return a play; where this process has one open with the same record, that one."""
     if record is None:
-        return Play(task, seed, track)
-    path = folder_of(record, task, seed, track).resolve()
+        return Play(key)
+    path = key.folder(record).resolve()
     found = _OPEN.get(path)
     if found is None:
-        found = _OPEN[path] = Play(task, seed, track, record)
+        found = _OPEN[path] = Play(key, record)
     return found
 
 

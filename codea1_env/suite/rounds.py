@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,13 +71,10 @@ class Book:
         """How many of them there are."""
 
     def update(self, problem: Ints, failed: Bools, tests: Ints, passed: Bools) -> None:
-        """Enter some rounds: new calls that broke programs, and replayed ones that programs passed.
+        """Enter some rounds.
 
-        Args:
-            problem: Problem of each round.
-            failed: Which calls of the suite, shape (rounds, K), are new and broke the program.
-            tests: Cells of the suites, of the same shape.
-            passed: Which of the replayed calls, shape (rounds, `size`), the program passed.
+        `failed` says which `tests` of the suites, shape (rounds, K), are new calls and broke the program; `passed` which of the
+        replayed calls, shape (rounds, `size`), the program passed.
         """
         if self._fixed:
             return
@@ -97,10 +95,7 @@ class Book:
         np.add.at(self.count, (whose, cells), 1)
         if self._passing:
             self.count[left] = 0
-        self._choose(np.unique(problem))
-
-    def _choose(self, played: Ints) -> None:
-        """Find what is replayed next on problems."""
+        played = np.unique(problem)  # find what is replayed next on these
         count = self.count[played]
         rank = np.where(count > 0, count * _AGES - self._entered[played], -1)
         here = np.arange(len(played))
@@ -113,10 +108,6 @@ class Book:
 
 class Rounds:
     """The rounds of an id, in the order in which they end.
-
-    Args:
-        task: The id.
-        seed: The world's.
 
     Example:
         >>> from codea1_env.suite.tasks import find_task
@@ -148,13 +139,7 @@ class Rounds:
         return np.arange(self.begun - number, self.begun)
 
     def end(self, episodes: Ints, programs: Ints, tests: Ints) -> Payoffs:
-        """Judge and pay rounds, and let the book learn of them after each group.
-
-        Args:
-            episodes: Numbers that `begin` returned, shape (n,).
-            programs: The coder's choices, shape (n,).
-            tests: Cells of the suites, shape (n, K).
-        """
+        """Judge and pay rounds, whose numbers `begin` returned, and let the book learn of them after each group."""
         parts, start = [], 0
         while start < len(episodes):
             stop = start + self._at_once(episodes[start:])
@@ -177,7 +162,7 @@ class Rounds:
         world = self.world
         problem, index = world.at(episodes)
         replayed, known = self.book.cells[problem], self.book.known[problem]
-        failed, passed, paid = self.judge(episodes, programs, tests, known, replayed)
+        failed, passed, paid = self.judge((episodes, programs, tests, known, replayed))
         coder, tester, validity = paid.T
         self._waiting.append((problem, failed, tests, passed))
         self.ended += len(episodes)
@@ -188,39 +173,22 @@ class Rounds:
         killed = np.asarray(world.faulty[index[:, None], programs[:, None], tests].any(axis=1))
         return Payoffs(coder, tester, validity, right, killed, known, replayed)
 
-    def judge(
-        self,
-        episodes: Ints,
-        programs: Ints,
-        tests: Ints,
-        known: Ints,
-        replayed: Ints,
-        *,
-        truly: bool = False,
-    ) -> tuple[Bools, Bools, Floats]:
-        """Judge rounds.
+    def judge(self, played: Sequence[Ints], *, truly: bool = False) -> tuple[Bools, Bools, Floats]:
+        """Judge rounds: episodes, programs, tests, how many tests of the book are replayed, and which.
 
-        Args:
-            episodes: Their numbers.
-            programs: The coder's choices.
-            tests: Cells of the suites.
-            known: How many tests of the book are replayed.
-            replayed: Their cells.
-            truly: Whether to leave out the wrong verdicts that an id may have.
-
-        Returns:
-            Which calls of the suites are new and break the program; which replayed ones it passes; what is paid, as a row of
-            `paid_for`.
+        Returns, with or (`truly`) without the wrong verdicts that some ids have, which tests of the suites are new calls and break the program, which replayed ones it passes, and what is paid:
+        rows of `paid_for`.
         """
         world, k = self.world, self.task.K
+        episodes, programs, tests, known, replayed = played
         problem, index = world.at(episodes)
         cells = np.concatenate([tests, replayed], axis=1)
         fails = (world.faulty if truly else world.seen)[index[:, None], programs[:, None], cells]
         right = world.valid[problem[:, None], tests]
         if self.task.judged < 1:
             judges = self.judges_of(episodes, programs)
-            said = world.values(problem, judges, cells)
-            fails = world.values(problem, programs, cells) != said
+            said = world.values(problem, index, judges, cells)
+            fails = world.values(problem, index, programs, cells) != said
             right = world.predicted[problem[:, None], tests] == said[:, :k]
         if self.task.wrong and not truly:
             fails = fails ^ world.errors(episodes, cells.shape[1])

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from codea1_env.rewards import REWARDS
 
@@ -142,6 +142,8 @@ def tasks(version: str = "v1") -> Mapping[str, SuiteTask]:
 
 IDS: Mapping[str, tuple[str, ...]] = {version: tuple(tasks(version)) for version in VERSIONS}
 """Version -> its ids."""
+EXPERIMENTS = tuple(dict.fromkeys(task.experiment for task in tasks().values()))
+"""Experiments of v1."""
 
 
 def find_task(id: str, version: str = "v1") -> SuiteTask:
@@ -174,18 +176,31 @@ def check_track(task: SuiteTask, track: str) -> Track:
     )
 
 
-def settings_of(task: SuiteTask, seed: int, track: Track) -> dict[str, Any]:
-    """Return what decides a record, as its first line has it."""
-    return {
-        "suite": task.version,
-        "suite_sha256": digest(task.version),
-        "id": task.id,
-        "seed": seed,
-        "track": track,
-        "episodes": task.episodes,
-    }
+RECORDS = "records"
+"""Folder of the records of a submission."""
 
 
-def shortened(task: SuiteTask, episodes: int) -> SuiteTask:
-    """Return a task with fewer episodes, for trials: its records are not whole."""
-    return dataclasses.replace(task, episodes=min(task.episodes, -(-episodes // GROUP) * GROUP))
+class RecordKey(NamedTuple):
+    """What a record is of."""
+
+    track: Track
+    task: SuiteTask
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.task.id}, seed {self.seed}, track {self.track}"
+
+    def folder(self, base: Path) -> Path:
+        """Return the folder of the record in that of a submission."""
+        return base / RECORDS / self.track / self.task.id.replace("/", "-") / str(self.seed)
+
+    def settings(self) -> dict[str, Any]:
+        """Return what decides the record, as its first file has it."""
+        return {
+            "suite": self.task.version,
+            "suite_sha256": digest(self.task.version),
+            "id": self.task.id,
+            "seed": self.seed,
+            "track": self.track,
+            "episodes": self.task.episodes,
+        }

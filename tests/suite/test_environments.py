@@ -137,7 +137,7 @@ def test_a_copy_of_an_environment_with_a_record_writes_nothing(tmp_path: Path) -
     twin = copy.copy(env)
     env.step({"tester_0": [1]})
     assert env.play.rounds.ended == 1
-    with pytest.raises(SuiteError, match="is over"):
+    with pytest.raises(SuiteError, match="before end"):
         twin.step({"tester_0": [1]})
 
 

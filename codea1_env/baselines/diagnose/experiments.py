@@ -16,9 +16,10 @@ from typing import Any
 from codea1_env.agents import ALGORITHMS
 from codea1_env.baselines.bench.suite import find_entry as find_algorithm
 from codea1_env.baselines.bench.suite import with_own
-from codea1_env.suite.running import BAD, ROWS, Rates, RecordKey, find_entry
+from codea1_env.suite.players import BAD, ROWS, find_entry
+from codea1_env.suite.running import Rates
 from codea1_env.suite.scores import shipped
-from codea1_env.suite.tasks import VARIANTS, SuiteTask, comparisons, find_task, tasks
+from codea1_env.suite.tasks import VARIANTS, RecordKey, SuiteTask, comparisons, find_task, tasks
 
 VERSION = "diagnose"
 _RATES_OF = "rare-faults"
