@@ -46,10 +46,6 @@ from codea1_env.support.plugins import find_in_working_folder
 from codea1_env.support.stopping import terminable
 
 _QUICK_SEEDS = 2
-Tracks = Annotated[
-    tuple[Track, ...],
-    tyro.conf.arg(help="Who learns: both players, or one against a shipped population."),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,17 +56,17 @@ class _Playing:
     """Its hyperparameters."""
     output_dir: Path
     """Folder of the submission. What it has is not played again."""
-    tracks: Tracks = TRACKS
+    tracks: tuple[Track, ...] = TRACKS
+    """Who learns: both players, or one against a shipped population."""
     processes: int = len(os.sched_getaffinity(0))
     """Records at the same time. Has no influence on the results."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class TuneCommand(_Playing):
-    """Search learning rates on worlds that are for tuning: 6 settings for each experiment. Writes tuning.json."""
-
     def __post_init__(self) -> None:
         check_least(self, processes=1)
+
+
+class TuneCommand(_Playing):
+    """Search learning rates on worlds that are for tuning: 6 settings for each experiment. Writes tuning.json."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +83,9 @@ class SuiteCommand(_Playing):
     """Records of which the referee judges a sample: all, or those of seed 0."""
 
     def __post_init__(self) -> None:
-        check_least(self, processes=1, seeds=1)
-        if self.seeds > len(SEEDS):
-            raise ValueError(f"Expect --seeds to be at most {len(SEEDS)}, actually: {self.seeds}")
+        super().__post_init__()
+        if not 0 < self.seeds <= len(SEEDS):
+            raise ValueError(f"Expect --seeds from 1 to {len(SEEDS)}, actually: {self.seeds}")
 
 
 @dataclass(frozen=True)

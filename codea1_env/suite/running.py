@@ -65,13 +65,7 @@ def play(
 ) -> tuple[float, str]:
     """Play an id from its first episode to its last; returns the measure and the SHA-256 of what was played.
 
-    Args:
-        entry: What plays.
-        task: The id.
-        seed: The world's.
-        track: Who learns.
-        base: Folder of a submission, for a record; None for none.
-        check: Whether the referee judges a sample of a record.
+    With `base`, the folder of a submission, it is recorded; `check` says whether the referee judges a sample then.
     """
     key, run = RecordKey(track, task, seed), SuiteRun(entry, task, seed, track)
     recorder = None if base is None else Recorder(base, key, run.rounds, "suite run", check=check)
@@ -107,10 +101,10 @@ def run_all(
     checked: Container[int] = (),
     tell: Callable[[RecordKey, float, int], None] = lambda key, value, left: None,
 ) -> dict[RecordKey, float]:
-    """Play all records that the folder lacks, and return the measures of all; they are all of one version.
+    """Play all records that a folder lacks, and return the measures of all; they are all of one version.
 
     Args:
-        base: Folder of the submission. It is made if need be, and gone on with if it is of the same algorithm.
+        base: Folder of the submission, made if need be, and gone on with if it is of the same algorithm; else a FolderError.
         name: What plays, as `find_entry` takes it.
         args: Hyperparameters of the algorithm.
         keys: The records.
@@ -121,7 +115,6 @@ def run_all(
 
     Raises:
         SuiteError: The referee judged otherwise, or the algorithm was not tuned; a `PlayError` if it raised something.
-        FolderError: The folder is of something else.
     """
     entry = find_entry(name, args)
     own = {key: with_rates(entry, rates, key.track, key.task.experiment) for key in keys}

@@ -26,7 +26,7 @@ from codea1_env.suite.tasks import (
     digest,
     tasks,
 )
-from codea1_env.suite.tuning import RATES, Trial, play_trial
+from codea1_env.suite.tuning import RATES, Trial
 from codea1_env.support.jobs import read_json, read_manifest
 from codea1_env.support.logs import write_whole
 
@@ -179,15 +179,7 @@ def values_of(records: Sequence[Record]) -> dict[str, dict[str, dict[str, float]
 
 
 def submission(base: Path, records: Sequence[Record]) -> dict[str, Any]:
-    """Return the content of submission.json.
-
-    Args:
-        base: Folder of the submission.
-        records: Its records.
-
-    Raises:
-        ValueError: Seeds are not scored, nothing was tuned, or records were played with other rates.
-    """
+    """Return the content of submission.json; a ValueError if seeds are not scored, nothing was tuned, or other rates were played."""
     settings: dict[str, Any] = {}
     if (base / RECORDS / SUBMISSION.manifest).exists():
         settings = read_manifest(base / RECORDS, SUBMISSION)["settings"]
@@ -239,14 +231,8 @@ def verify(
 ) -> tuple[int, list[str]]:
     """Play a share of a submission again, and of its tuning; returns how many that were, and what differs.
 
-    Args:
-        content: A submission.
-        share: Share of its records, and of the settings that tuning tried; at least one of each is played.
-        salt: Chooses them: whoever submits cannot know which.
-        tell: Is told of each.
-
-    Raises:
-        SuiteError: The submission does not hold what played it, or it raises something.
+    Of each at least one is played. `salt` chooses: whoever submits cannot know which. A SuiteError if the submission does not
+    hold what played it, or that raises something.
     """
     if content.settings is None:
         raise SuiteError(
@@ -256,12 +242,11 @@ def verify(
     try:
         for name, (claimed, *game), (value, *own_game) in _again(content, content.settings, share, salt):  # fmt: skip
             number += 1
-            same = abs(claimed - value) <= _EQUAL
-            if not same:
-                wrong.append(f"{name}: {claimed!r} was submitted, {value!r} came")
-            elif game != own_game:
-                wrong.append(f"{name}: another game was played")
-            tell(f"{name}: {'equal' if same and game == own_game else 'differs'}")
+            equal = abs(claimed - value) <= _EQUAL and game == own_game
+            tell(f"{name}: {'equal' if equal else 'differs'}")
+            if not equal:
+                other = " in another game" if game != own_game else ""
+                wrong.append(f"{name}: {claimed!r} was submitted, {value!r} came{other}")
     except SuiteError:
         raise
     except (Exception, SystemExit) as error:
@@ -286,22 +271,22 @@ def _again(
         tuned = find_entry("grpo") if settings.algorithm in FAULTY else entry  # it has GRPO's own
         for name in _chosen(trials, share, salt):
             trial, mean = trials[name]
-            yield f"tuning, {name}", [mean], [play_trial(tuned, trial)]
+            yield f"tuning, {name}", [mean], [trial.play(tuned)]
 
 
 def _trials(tuning: Tuning) -> Iterator[tuple[Trial, float]]:
     """Yield the settings that `tune` tried, and the mean measure of each; a SuiteError if it did not write them."""
-    settings = [list(rates) for rates in RATES]
+    known = [Trial(*each) for each in itertools.product(TRACKS, EXPERIMENTS, RATES)]
     for each in tuning.tried:
-        if each.track not in TRACKS or each.experiment not in EXPERIMENTS or each.rates not in settings:  # fmt: skip
+        trial = Trial(each.track, each.experiment, tuple(each.rates or ()))  # type: ignore[arg-type]
+        if trial not in known:
             raise SuiteError(
                 f"Expect settings as `codea1 suite tune` tries them, actually: {each!r:.120}"
             )
-        yield Trial(each.track, each.experiment, settings.index(each.rates)), each.mean
+        yield trial, each.mean
 
 
 def _chosen(names: Iterable[str], share: float, salt: str) -> list[str]:
-    """Return a share of names, at least one: whoever submits cannot know which."""
     order = sorted(names, key=lambda name: hashlib.sha256(f"{salt} {name}".encode()).hexdigest())
     return order[: max(1, round(share * len(order)))]
 

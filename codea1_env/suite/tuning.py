@@ -24,10 +24,22 @@ class Trial(NamedTuple):
 
     track: Track
     experiment: str
-    setting: int
+    rates: tuple[float, float]
 
     def __str__(self) -> str:
-        return f"{self.track} {self.experiment} {RATES[self.setting]}"
+        return " ".join(map(str, self))
+
+    def play(self, entry: SuiteEntry) -> float:
+        """Return the mean measure over those ids of the experiment that separate."""
+        coder, tester = self.rates
+        tried = dataclasses.replace(entry, coder_rate=coder, tester_rate=tester)
+        own = itertools.product(_ids(self.experiment, self.track), _SEEDS)
+        return float(np.mean([play(tried, task, seed, self.track)[0] for task, seed in own]))
+
+
+def _ids(experiment: str, track: Track) -> list[SuiteTask]:
+    scored = [task for task in tasks().values() if task.part == "score" and task.separates]
+    return [task for task in scored if task.experiment == experiment and track in task.tracks]
 
 
 def tune(
@@ -38,10 +50,7 @@ def tune(
     tell: Callable[[str], None] = lambda line: None,
     experiments: Sequence[str] = EXPERIMENTS,
 ) -> dict[str, Any]:
-    """Search learning rates: 6 settings on the same tuning worlds for everybody. Returns the content of tuning.json.
-
-    The score of a setting is the mean measure over those ids of the experiment that separate.
-    """
+    """Search learning rates: 6 settings on the same tuning worlds for everybody. Returns the content of tuning.json."""
     found: dict[Trial, float] = {}
 
     def hear(trial: Trial, value: float) -> None:
@@ -49,37 +58,16 @@ def tune(
         tell(f"{trial}: {value:.3f}")
 
     pairs = [(track, name) for track in tracks for name in experiments if _ids(name, track)]
-    trials = [Trial(*pair, setting) for pair in pairs for setting in range(len(RATES))]
-    run_works({trial: partial(play_trial, entry, trial) for trial in trials}, hear, processes)
-    rates: dict[str, dict[str, list[float]]] = {}
+    trials = [Trial(*pair, setting) for pair in pairs for setting in RATES]
+    run_works({trial: partial(trial.play, entry) for trial in trials}, hear, processes)
+    rates: dict[str, dict[str, tuple[float, float]]] = {}
     for track, name in pairs:
-        best = max(range(len(RATES)), key=lambda i: found[Trial(track, name, i)])
-        rates.setdefault(track, {})[name] = list(RATES[best])
-    tried = [
-        {
-            "track": t.track,
-            "experiment": t.experiment,
-            "rates": list(RATES[t.setting]),
-            "mean": mean,
-        }
-        for t, mean in found.items()
-    ]
-    settings = {"suite_sha256": digest("v1"), "seeds": list(_SEEDS), "rates": rates}
-    return {**settings, "tried": sorted(tried, key=str)}
-
-
-def _ids(experiment: str, track: Track) -> list[SuiteTask]:
-    own = [
-        task
-        for task in tasks().values()
-        if task.experiment == experiment and track in task.tracks and task.part == "score"
-    ]
-    return [task for task in own if task.separates] or own
-
-
-def play_trial(entry: SuiteEntry, trial: Trial) -> float:
-    """Return the mean measure of a setting."""
-    coder, tester = RATES[trial.setting]
-    tried = dataclasses.replace(entry, coder_rate=coder, tester_rate=tester)
-    own = itertools.product(_ids(trial.experiment, trial.track), _SEEDS)
-    return float(np.mean([play(tried, task, seed, trial.track)[0] for task, seed in own]))
+        best = max(RATES, key=lambda setting: found[Trial(track, name, setting)])
+        rates.setdefault(track, {})[name] = best
+    tried = [{**trial._asdict(), "mean": mean} for trial, mean in found.items()]
+    return {
+        "suite_sha256": digest("v1"),
+        "seeds": list(_SEEDS),
+        "rates": rates,
+        "tried": sorted(tried, key=str),
+    }

@@ -26,15 +26,15 @@ from codea1_env.suite.records import measure, read_record
 from codea1_env.suite.running import play, run_all
 from codea1_env.suite.submissions import read_records, submission, write_tuning
 from codea1_env.suite.tasks import GROUP, RecordKey, SuiteTask
-from codea1_env.suite.tuning import Trial, play_trial, tune
+from codea1_env.suite.tuning import Trial, tune
 from codea1_env.suite.worlds import SuiteWorld
 
 ID = "cycling/0"
 TASK = tasks.find_task(ID)
 RATES = {"both": {"cycling": [3.0, 24.0]}}
-TRIAL = Trial("both", "cycling", 1)
+TRIAL = Trial("both", "cycling", (3.0, 24.0))
 TRIED = {"track": "both", "experiment": "cycling", "rates": [3.0, 24.0]}
-TUNED = {"seeds": [1000], "tried": [TRIED | {"mean": play_trial(find_entry("grpo"), TRIAL)}], "rates": RATES}  # fmt: skip
+TUNED = {"seeds": [1000], "tried": [TRIED | {"mean": TRIAL.play(find_entry("grpo"))}], "rates": RATES}  # fmt: skip
 
 
 def shortened(task: SuiteTask, episodes: int) -> SuiteTask:
@@ -322,7 +322,7 @@ def test_an_algorithm_of_a_file_is_in_the_submission(tmp_path: Path) -> None:
         "    def advantages(self, rewards): return rewards - rewards.mean(axis=1, keepdims=True)\n"
     )
     base = tmp_path / "runs"
-    own_trial = TRIED | {"mean": play_trial(find_entry(f"{file}:Mine"), TRIAL)}
+    own_trial = TRIED | {"mean": TRIAL.play(find_entry(f"{file}:Mine"))}
     write_tuning(base, TUNED | {"tried": [own_trial]})
     run_all(
         base,
