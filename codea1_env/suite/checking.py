@@ -8,12 +8,13 @@ an id has them), and the tag that a tester saw must be that of the text.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
 from codea1_env.referee import Referee, RefereeConfig, Round
 from codea1_env.rewards import RewardConfig
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import default_sandbox
 from codea1_env.suite.rounds import Rounds
 from codea1_env.suite.tasks import GROUP, SuiteError
 from codea1_env.suite.worlds import Ints, features_of
@@ -26,14 +27,12 @@ _EQUAL = 1e-12
 class SampleChecker:
     """Checks rounds of one record."""
 
-    def __init__(self, rounds: Rounds) -> None:
-        self._rounds, self._task = rounds, rounds.task
+    def __init__(self, seed: int) -> None:
         self._played, self._checked = 0, 0
-        self._rng = np.random.default_rng([rounds.world.seed, 5])
-        self._waiting: list[tuple[Ints, ...]] = []
-        self._sandbox: Sandbox | None = None
+        self._rng = np.random.default_rng([seed, 5])
+        self._waiting: list[list[Ints]] = []
 
-    def add(self, *played: Ints) -> None:
+    def add(self, rounds: Rounds, played: Sequence[Ints]) -> None:
         """Take rounds: episodes, programs, tests, number of replayed tests, and their cells."""
         number = len(played[0])
         chosen = self._rng.random(number) < _SHARE
@@ -41,33 +40,25 @@ class SampleChecker:
         chosen[:first] = True
         self._played += number
         if chosen.any():
-            self._waiting.append(tuple(each[chosen] for each in played))
+            self._waiting.append([each[chosen] for each in played])
         if first and self._played >= _FIRST:
-            self._judge()
+            self._judge(rounds)
 
-    def finish(self) -> int:
+    def finish(self, rounds: Rounds) -> int:
         """Judge what has not been judged; returns how many rounds were."""
-        self._judge()
-        self.close()
+        self._judge(rounds)
         return self._checked
 
-    def close(self) -> None:
-        """Close the sandbox."""
-        if self._sandbox is not None:
-            self._sandbox.close()
-            self._sandbox = None
-
-    def _judge(self) -> None:
+    def _judge(self, rounds: Rounds) -> None:
         if not self._waiting:
             return
         played = [np.concatenate(each) for each in zip(*self._waiting, strict=True)]
         self._waiting = []
-        failed, passed, paid = self._rounds.judge(played, truly=True)
+        failed, passed, paid = rounds.judge(played, truly=True)
         ours = np.column_stack([failed.sum(axis=1), passed.sum(axis=1), paid])
-        asked = self._asked(*played)
-        self._sandbox = self._sandbox or Sandbox(workers=1)
-        rewards = RewardConfig(self._task.alpha, self._task.K, function=self._task.rewards)
-        referee = Referee(self._sandbox, RefereeConfig(rewards, reuse_programs=True))
+        asked = _asked(rounds, *played)
+        rewards = RewardConfig(rounds.task.alpha, rounds.task.K, function=rounds.task.rewards)
+        referee = Referee(default_sandbox(), RefereeConfig(rewards, reuse_programs=True))
         for episode, own, verdict in zip(played[0], ours, referee.judge(asked), strict=True):
             [suite] = verdict.suites
             counts = sum(suite.outcome.failed), suite.outcome.history_passed
@@ -77,26 +68,27 @@ class SampleChecker:
                 raise _difference(episode, f"the referee {said.tolist()}", f"the tables {own.tolist()}")  # fmt: skip
         self._checked += len(asked)
 
-    def _asked(
-        self, episodes: Ints, programs: Ints, tests: Ints, known: Ints, replayed: Ints
-    ) -> list[Round]:
-        """Write rounds as the game has them."""
-        world, asked = self._rounds.world, []
-        judges = self._rounds.judges_of(episodes, programs).tolist()
-        problems = [world.problem(number) for number in range(self._task.problems)]
-        for number, group in enumerate((episodes // GROUP % world.groups).tolist()):
-            which, program = group % len(problems), int(programs[number])
-            code, problem = world.text(group, program), problems[which]
-            if world.bits and (features_of(code, world.bits) != world.tags[group, program]).any():
-                raise _difference(episodes[number], "the tag in the text", "the tag that was shown")
-            if judges[number] >= 0:
-                reference = world.text(group, judges[number])
-                problem = dataclasses.replace(problem, reference=reference)
-            new, old = tests[number], replayed[number, : known[number]]
-            said = [f"assert f({cell}) == {world.predicted[which, cell]}" for cell in new]
-            true = [f"assert f({cell}) == {world.table[which, cell]}" for cell in old]
-            asked.append(Round(problem, code, [said], true))
-        return asked
+
+def _asked(
+    rounds: Rounds, episodes: Ints, programs: Ints, tests: Ints, known: Ints, replayed: Ints
+) -> list[Round]:
+    """Write rounds as the game has them."""
+    world, asked = rounds.world, []
+    judges = rounds.judges_of(episodes, programs).tolist()
+    problems = [world.problem(number) for number in range(rounds.task.problems)]
+    for number, group in enumerate((episodes // GROUP % world.groups).tolist()):
+        which, program = group % len(problems), int(programs[number])
+        code, problem = world.text(group, program), problems[which]
+        if world.bits and (features_of(code, world.bits) != world.tags[group, program]).any():
+            raise _difference(episodes[number], "the tag in the text", "the tag that was shown")
+        if judges[number] >= 0:
+            reference = world.text(group, judges[number])
+            problem = dataclasses.replace(problem, reference=reference)
+        new, old = tests[number], replayed[number, : known[number]]
+        said = [f"assert f({cell}) == {world.predicted[which, cell]}" for cell in new]
+        true = [f"assert f({cell}) == {world.table[which, cell]}" for cell in old]
+        asked.append(Round(problem, code, [said], true))
+    return asked
 
 
 def _difference(episode: int, one: str, other: str) -> SuiteError:

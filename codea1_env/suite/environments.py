@@ -16,7 +16,7 @@ from gymnasium.vector.utils import batch_space
 from pettingzoo import AECEnv, ParallelEnv  # type: ignore[import-untyped]
 
 from codea1_env.spaces import AGENTS, CODER, TESTER
-from codea1_env.suite.playing import Games, Observations, open_play
+from codea1_env.suite.playing import Games, Observations
 from codea1_env.suite.tasks import RecordKey, SuiteError, check_track, find_task
 
 Api = Literal["parallel", "aec", "gym", "vector"]
@@ -69,7 +69,7 @@ def make(
     if api not in get_args(Api):
         raise SuiteError(f"Expect api to be parallel, aec, gym or vector, actually: {api!r:.40}")
     key = RecordKey(check_track(task, side or "both"), task, seed)
-    games = Games(open_play(key, None if record is None else Path(record)), num_envs or 1)
+    games = Games(key, None if record is None else Path(record), num_envs or 1)
     if api == "gym":
         return SuiteSideEnv(games) if num_envs is None else SuiteSideVectorEnv(games)
     if api == "vector":
@@ -88,11 +88,11 @@ class _BothSides:
     render_mode = None
 
     def __init__(self, games: Games) -> None:
-        self.games, self.play = games, games.play
+        self.games = games
         self.possible_agents = list(AGENTS)
         self.agents: list[str] = []
-        self.observation_spaces = {name: self.play.spaces[_SIDE[name]][0] for name in AGENTS}
-        self.action_spaces = {name: self.play.spaces[_SIDE[name]][1] for name in AGENTS}
+        self.observation_spaces = {name: games.spaces[_SIDE[name]][0] for name in AGENTS}
+        self.action_spaces = {name: games.spaces[_SIDE[name]][1] for name in AGENTS}
 
     def observation_space(self, agent: str) -> gymnasium.Space[Any]:
         """Return an agent's observation space."""
@@ -116,7 +116,7 @@ class SuiteParallelEnv(_BothSides, ParallelEnv):  # type: ignore[misc]
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Observations], dict[str, dict[str, Any]]]:
         """Begin the next episode; without a record a seed begins with the first one again."""
-        self.play.restart(seed)
+        self.games.restart(seed)
         self.games.begin()
         self.agents = list(AGENTS)
         return self._seen(), _infos(CODER)
@@ -195,9 +195,9 @@ class SuiteSideEnv(gymnasium.Env[Observations, Any]):
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  Gymnasium's name and type
 
     def __init__(self, games: Games) -> None:
-        self.games, self.play = games, games.play
+        self.games = games
         self.observation_space: gymnasium.Space[Any]
-        self.observation_space, self.action_space = self.play.spaces[self.play.track]
+        self.observation_space, self.action_space = games.spaces[games.track]
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -223,8 +223,8 @@ class SuiteSideVectorEnv(VectorEnv[Observations, Any, np.ndarray[Any, Any]]):
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012  Gymnasium's name and type
 
     def __init__(self, games: Games) -> None:
-        self.games, self.play, self.num_envs = games, games.play, games.num_envs
-        self.single_observation_space, self.single_action_space = self.play.spaces[self.play.track]
+        self.games, self.num_envs = games, games.num_envs
+        self.single_observation_space, self.single_action_space = games.spaces[games.track]
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 

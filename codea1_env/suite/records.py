@@ -10,14 +10,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from codea1_env.suite.checking import SampleChecker
-from codea1_env.suite.rounds import Payoffs, Rounds, again_in
+from codea1_env.suite.rounds import Rounds, again_in
 from codea1_env.suite.tasks import (
     RECORDS,
     RecordKey,
@@ -40,12 +40,11 @@ _ABANDONED = 0.05
 
 
 class Recorder:
-    """Writes one record, from its first episode to its last; what is played behind that is not recorded.
+    """Writes what is played in rounds, from the first episode to the last; what is played behind that is not recorded.
 
     Args:
         base: Folder of the submission.
         key: What is played.
-        rounds: Where it is played.
         source: What plays, for the file: "suite run", or "make" for an environment.
         check: Whether the referee judges a sample.
 
@@ -53,10 +52,8 @@ class Recorder:
         SuiteError: The record was begun before, or somebody else writes it.
     """
 
-    def __init__(
-        self, base: Path, key: RecordKey, rounds: Rounds, source: str, *, check: bool = True
-    ) -> None:
-        self.rounds, path = rounds, key.folder(base)
+    def __init__(self, base: Path, key: RecordKey, source: str, *, check: bool = True) -> None:
+        path = key.folder(base)
         settings = key.settings() | {"source": source}
         try:
             self._jobs = Jobs(path, settings, RECORD, resume=False)
@@ -67,8 +64,8 @@ class Recorder:
                     "delete that folder, or name another one as `record`."
                 ) from error
             raise SuiteError(str(error)) from error
-        self._checker = SampleChecker(rounds) if check else None
-        self._parts: list[tuple[Ints, Ints, Ints]] = []
+        self._checker = SampleChecker(key.seed) if check else None
+        self._parts: list[list[Ints]] = []
         self._waiting = 0
         self._chain = hashlib.sha256(json.dumps(settings).encode())
         self._whole, self._closed = False, False
@@ -78,28 +75,28 @@ class Recorder:
         if self._closed and not self._whole:
             raise SuiteError("Expect an open record, actually: it was closed. It cannot go on.")
 
-    def add(self, episodes: Ints, programs: Ints, tests: Ints, paid: Payoffs) -> None:
-        """Take the episodes that ended last; a SuiteError if the referee judges one otherwise than the tables say."""
+    def add(self, rounds: Rounds, played: Sequence[Ints]) -> None:
+        """Take rounds that have just ended: episodes, programs, tests, how many tests were replayed, and which.
+
+        Raises a SuiteError if the referee judges one otherwise than the tables say.
+        """
         if self._whole:
             return
-        left = len(episodes) - max(0, self.rounds.ended - self.rounds.task.episodes)
-        part = (episodes[:left], programs[:left], tests[:left])
+        left = len(played[0]) - max(0, rounds.ended - rounds.task.episodes)
         if self._checker is not None:
-            self._checker.add(*part, paid.known[:left], paid.replayed[:left])
-        self._parts.append(part)
+            self._checker.add(rounds, [each[:left] for each in played])
+        self._parts.append([each[:left] for each in played[:3]])
         self._waiting += left
-        self._whole = self.rounds.ended >= self.rounds.task.episodes
+        self._whole = rounds.ended >= rounds.task.episodes
         if self._whole or self._waiting >= _ROW:
             self._write()
         if self._whole:
-            checked = 0 if self._checker is None else self._checker.finish()
-            self._append({"whole": True, "resets": self.rounds.begun, "checked": checked})
+            checked = 0 if self._checker is None else self._checker.finish(rounds)
+            self._append({"whole": True, "resets": rounds.begun, "checked": checked})
             self._jobs.close()
 
     def close(self) -> None:
         """Leave the record as it is: what is not whole cannot be scored."""
-        if self._checker is not None:
-            self._checker.close()
         self._jobs.close()
         self._closed = True
 

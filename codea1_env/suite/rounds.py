@@ -7,6 +7,7 @@ referee checks it (`codea1_env.suite.checking`).
 
 from __future__ import annotations
 
+import copy
 import functools
 import itertools
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codea1_env.rewards import RewardConfig, SuiteOutcome, suite_rewards
-from codea1_env.suite.tasks import GROUP, SuiteTask
+from codea1_env.suite.tasks import GROUP, SuiteError, SuiteTask
 from codea1_env.suite.worlds import Bools, Floats, Ints, world_of
 
 _AGES = 1 << 40
@@ -120,6 +121,8 @@ class Rounds:
 
     def __init__(self, task: SuiteTask, seed: int) -> None:
         self.task, self.world = task, world_of(task, seed)
+        self.recorder: Any = None
+        """The `codea1_env.suite.records.Recorder`, if what is played is recorded."""
         self.restart()
 
     def restart(self) -> None:
@@ -127,27 +130,44 @@ class Rounds:
         task = self.task
         self.book = Book(task, self.world.golden)
         self.begun, self.ended = 0, 0
+        self._open: set[int] = set()
         self._waiting: list[tuple[Any, Any, Any, Any]] = []
         self._places = np.arange(self.book.size)
         self._judges: dict[int, int] = {}
         config = RewardConfig(task.alpha, task.K, function=task.rewards)
         self._paid = paid_for(config, self.book.size)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Rounds:
+        """A copy is a game of its own, without a record."""
+        memo[id(self.world)], memo[id(self.recorder)] = self.world, None
+        copied = memo[id(self)] = copy.copy(self)
+        vars(copied).update(copy.deepcopy(vars(self), memo))
+        return copied
+
     def begin(self, number: int) -> Ints:
-        """Return the numbers of the next episodes."""
+        """Return the numbers of the next episodes; a SuiteError if their record was closed before it was whole."""
+        if self.recorder is not None:
+            self.recorder.check_open()
         self.begun += number
+        self._open.update(range(self.begun - number, self.begun))
         return np.arange(self.begun - number, self.begun)
 
     def end(self, episodes: Ints, programs: Ints, tests: Ints) -> Payoffs:
-        """Judge and pay rounds, whose numbers `begin` returned, and let the book learn of them after each group."""
+        """Judge, pay and record rounds, and let the book learn of them after each group; a SuiteError if one has ended before."""
+        if over := set(episodes.tolist()) - self._open:
+            raise SuiteError(
+                f"Expect each episode to end once, actually: episode {min(over)} is over. Begin the next one."
+            )
+        self._open.difference_update(episodes.tolist())
         parts, start = [], 0
         while start < len(episodes):
             stop = start + self._at_once(episodes[start:])
             parts.append(self._end(episodes[start:stop], programs[start:stop], tests[start:stop]))
             start = stop
-        if len(parts) == 1:
-            return parts[0]
-        return Payoffs(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+        paid = Payoffs(*map(np.concatenate, zip(*parts, strict=True)))
+        if self.recorder is not None:
+            self.recorder.add(self, (episodes, programs, tests, paid.known, paid.replayed))
+        return paid
 
     def _at_once(self, episodes: Ints) -> int:
         """Return how many rounds can be judged before a book that one of them needs changes."""

@@ -68,13 +68,11 @@ def play(
     With `base`, the folder of a submission, it is recorded; `check` says whether the referee judges a sample then.
     """
     key, run = RecordKey(track, task, seed), SuiteRun(entry, task, seed, track)
-    recorder = None if base is None else Recorder(base, key, run.rounds, "suite run", check=check)
+    if base is not None:
+        run.rounds.recorder = Recorder(base, key, "suite run", check=check)
     parts = []
     while not run.over:
-        episodes, programs, tests, paid = run.step()
-        parts.append((episodes, programs, tests))
-        if recorder is not None:
-            recorder.add(episodes, programs, tests, paid)
+        parts.append(run.step()[:3])
     played = [np.concatenate(each) for each in zip(*parts, strict=True)]
     return measure(key, *played), digest_of(*played)
 

@@ -52,31 +52,30 @@ def task_of(id: str) -> SuiteTask:
 )  # fmt: skip
 def test_the_real_referee_judges_as_the_tables_do(id: str) -> None:
     rounds = Rounds(task_of(id), 1000)
-    checker = SampleChecker(rounds)
+    checker = SampleChecker(rounds.world.seed)
     for part in range(3):
         # On one problem again and again, so that its book is replayed.
         episodes, programs, tests = played(rounds, 32, part)
         rounds.begin((rounds.task.problems - 1) * 32)
         paid = rounds.end(episodes, programs, tests)
-        checker.add(episodes, programs, tests, paid.known, paid.replayed)
+        checker.add(rounds, (episodes, programs, tests, paid.known, paid.replayed))
     assert paid.known.max() > 0 or rounds.task.book == "none"
-    assert checker.finish() == 96
+    assert checker.finish(rounds) == 96
 
 
 def test_a_table_that_lies_is_found() -> None:
     rounds = Rounds(find_task("rare-faults/0"), 1001)
     rounds.world = world = copy.copy(rounds.world)
     world.faulty = world.faulty ^ (RNG(0).random(world.faulty.shape) < 0.05)
-    checker = SampleChecker(rounds)
+    checker = SampleChecker(rounds.world.seed)
     episodes, programs, tests = played(rounds, 32)
     # The text has the faults of the true world.
     true = Rounds(find_task("rare-faults/0"), 1001).world
     world.text = true.text  # type: ignore[method-assign]
     paid = rounds.end(episodes, programs, tests)
-    checker.add(episodes, programs, tests, paid.known, paid.replayed)
+    checker.add(rounds, (episodes, programs, tests, paid.known, paid.replayed))
     with pytest.raises(SuiteError, match="Expect equal judgements of episode"):
-        checker.finish()
-    checker.close()
+        checker.finish(rounds)
 
 
 @pytest.mark.parametrize("id", [*IDS["v1"], *OTHER_RULES])
