@@ -17,19 +17,9 @@ from codea1_env.cli.parsing import parse
 from codea1_env.cli.tables import print_sheet
 from codea1_env.rendering.progress import say
 from codea1_env.report.sheet import Sheet
+from codea1_env.suite import running, scores, submissions
 from codea1_env.suite.players import find_entry
-from codea1_env.suite.running import keys_of, run_all
-from codea1_env.suite.scores import TrackScore, Values, paired, score_tracks, shipped, signed
-from codea1_env.suite.submissions import (
-    TUNING,
-    read_records,
-    read_submission,
-    read_tuning,
-    submission,
-    values_of,
-    verify,
-    write_tuning,
-)
+from codea1_env.suite.scores import signed
 from codea1_env.suite.tasks import (
     SEEDS,
     TRACKS,
@@ -128,8 +118,8 @@ def run_tune(arguments: Sequence[str]) -> int:
         content = tune(
             entry, command.tracks, processes=command.processes, tell=lambda line: say(console, line)
         )
-    write_tuning(command.output_dir, content)
-    say(console, f"Written: {command.output_dir / TUNING}")
+    submissions.write_tuning(command.output_dir, content)
+    say(console, f"Written: {command.output_dir / submissions.TUNING}")
     return 0
 
 
@@ -145,8 +135,8 @@ def run_suite(arguments: Sequence[str]) -> int:
     try:
         with terminable(), library_errors(), user_input():
             entry = find_entry(command.algorithm, command.algorithm_args)
-            rates = read_tuning(command.output_dir)["rates"] if entry.learns else {}
-            run_all(
+            rates = submissions.read_tuning(command.output_dir)["rates"] if entry.learns else {}
+            running.run_all(
                 command.output_dir,
                 command.algorithm,
                 command.algorithm_args,
@@ -176,7 +166,7 @@ def _keys(command: SuiteCommand) -> list[RecordKey]:
     }
     asked = named or list((last if command.quick else tasks()).values())
     seeds = range(min(command.seeds, _QUICK_SEEDS) if command.quick else command.seeds)
-    return keys_of([task.id for task in asked], command.tracks, seeds)
+    return running.keys_of([task.id for task in asked], command.tracks, seeds)
 
 
 def score(arguments: Sequence[str]) -> int:
@@ -184,17 +174,17 @@ def score(arguments: Sequence[str]) -> int:
     command = parse(ScoreCommand, arguments, name="suite score")
     file, console = command.folder / "submission.json", Console()
     with user_input():
-        records = read_records(command.folder)
+        records = submissions.read_records(command.folder)
         trials = all(each.key.seed >= TUNING_SEED for each in records)
-        content = {} if trials else submission(command.folder, records)
+        content = {} if trials else submissions.submission(command.folder, records)
     if content:
         write_whole(file, json.dumps(content, indent=1) + "\n")
-    values = values_of(records)
-    scores = score_tracks(values)
+    values = submissions.values_of(records)
+    scored = scores.score_tracks(values)
     if command.json:
-        print(json.dumps([asdict(each) for each in scores]))
+        print(json.dumps([asdict(each) for each in scored]))
         return 0
-    for each in scores:
+    for each in scored:
         print_sheet(_sheet(each, values, trials), console)
     if trials:
         say(console, f"Seeds from {TUNING_SEED} on are for tuning: no submission.")
@@ -210,8 +200,8 @@ def run_verify(arguments: Sequence[str]) -> int:
     command = parse(VerifyCommand, arguments, name="suite verify")
     console = Console()
     with user_input(), library_errors():
-        content = read_submission(command.file)
-        number, wrong = verify(
+        content = submissions.read_submission(command.file)
+        number, wrong = submissions.verify(
             content, command.share, command.salt, lambda line: say(console, line)
         )
     for line in wrong:
@@ -223,13 +213,17 @@ def run_verify(arguments: Sequence[str]) -> int:
     return 1 if wrong else 0
 
 
-def _sheet(scored: TrackScore, values: Values, trials: bool) -> Sheet:
+def _sheet(scored: scores.TrackScore, values: scores.Values, trials: bool) -> Sheet:
     """Return the table of a track: the own row, the difference from shipped GRPO, and shipped rows."""
     track = scored.track
-    rows = {name: row["values"][track] for name, row in shipped().items() if track in row["values"]}
+    rows = {
+        name: row["values"][track]
+        for name, row in scores.shipped().items()
+        if track in row["values"]
+    }
     grpo = rows.get("grpo", {})
     beside = {
-        name: score_tracks({track: own})[0].ids
+        name: scores.score_tracks({track: own})[0].ids
         for name, own in rows.items()
         if name not in ("random", "oracle")
     }
@@ -240,7 +234,7 @@ def _sheet(scored: TrackScore, values: Values, trials: bool) -> Sheet:
             id if own.separates else f"({id})",
             find_task(id).setting,
             signed(own.score) if own.score else f"{own.values[0]:+.2f} (one seed)",
-            signed(paired(find_task(id), track, values[track][id], grpo.get(id, {}))),
+            signed(scores.paired(find_task(id), track, values[track][id], grpo.get(id, {}))),
         ]
         table.append([*row, *(f"{each.value:+.2f}" if each else "-" for each in others)])
     note = f"Track {track}. 0 is random play, 1 the oracle; 95% intervals over seeds. "

@@ -81,22 +81,22 @@ class Games:
 
     def show(self, programs: Any) -> Observations:
         """Take the coders' choices, once after each `begin`, and return what the testers see."""
-        if self.programs is not None or not len(self._episodes):
-            raise SuiteError(
-                "Expect begin() before show(), actually: no episode waits for a program"
-            )
+        self._expect(self.programs is None, "begin() before show()")
         self.programs = _checked(programs, (self.num_envs,), self.task.programs)
         self.seen = self._see(self._episodes, self.programs)
         return self.seen[1]
 
     def end(self, tests: Any) -> tuple[Floats, Floats]:
         """Take the testers' suites, once after each `show`, and return the rewards of coders and testers."""
-        if self.programs is None or not len(self._episodes):
-            raise SuiteError("Expect show() before end(), actually: no program was shown")
+        self._expect(self.programs is not None, "show() before end()")
         suites = _checked(tests, (self.num_envs, self.task.K), self.task.C)
-        paid = self.rounds.end(self._episodes, self.programs, suites)
+        paid = self.rounds.end(self._episodes, np.asarray(self.programs), suites)
         self._episodes = self._episodes[:0]
         return paid.coder, paid.tester
+
+    def _expect(self, right: bool, what: str) -> None:
+        if not right or not len(self._episodes):
+            raise SuiteError(f"Expect {what}, actually: no episode waits for that")
 
     def reset(self, seed: int | None) -> Observations:
         """Begin episodes of one side, and return what it sees."""
@@ -106,8 +106,7 @@ class Games:
 
     def step(self, actions: Any) -> Floats:
         """Take the actions of one side, and return its rewards."""
-        if not len(self._episodes):
-            raise SuiteError("Expect reset() before each step(), actually: no episode was begun")
+        self._expect(True, "reset() before each step()")
         if self._tester is None:
             return self.end(actions)[1]
         self.show(actions)
@@ -130,11 +129,6 @@ class Games:
         elif programs is not None:
             tester[:, problems:-1] = self.rounds.world.tags[index, programs]
         return coder, tester
-
-    @property
-    def over(self) -> bool:
-        """Whether all episodes of the id were played."""
-        return self.rounds.ended >= self.task.episodes
 
     def close(self) -> None:
         """Close the record."""

@@ -141,10 +141,7 @@ def read_record(path: Path, version: str = "v1") -> Record:
     if settings != key.settings() | {"source": source}:
         raise _edited(path / RECORD.manifest, repr(settings)[:200])
     if path.parts[-4:] != key.folder(Path()).parts:
-        raise SuiteError(
-            f"Expect records where they were written, no tracks mixed, actually {path} is of {key}. Tracks are scored apart: "
-            "put it back."
-        )
+        raise _edited(path, f"it is of {key}, no tracks mixed: put it back")
     played = _played(path / ROUNDS, task, [*_rows(path / ROUNDS, settings)])
     return Record(key, measure(key, *played), source, digest_of(*played))
 

@@ -164,7 +164,9 @@ class Rounds:
             stop = start + self._at_once(episodes[start:])
             parts.append(self._end(episodes[start:stop], programs[start:stop], tests[start:stop]))
             start = stop
-        paid = Payoffs(*map(np.concatenate, zip(*parts, strict=True)))
+        paid = parts[0]
+        if len(parts) > 1:
+            paid = Payoffs(*map(np.concatenate, zip(*parts, strict=True)))
         if self.recorder is not None:
             self.recorder.add(self, (episodes, programs, tests, paid.known, paid.replayed))
         return paid

@@ -96,7 +96,8 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
 """Other rules, by name."""
 
 
-def _texts(version: str) -> list[str]:
+def texts(version: str) -> list[str]:
+    """Return the files of a version; a SuiteError if there is none."""
     if version not in VERSIONS:
         raise SuiteError(f"Expect one of {', '.join(VERSIONS)}, actually: {version!r:.60}")
     folder = Path(__file__).parent
@@ -106,14 +107,7 @@ def _texts(version: str) -> list[str]:
 @functools.cache
 def digest(version: str) -> str:
     """Return the SHA-256 of what a version is defined by."""
-    return hashlib.sha256("".join(_texts(version)).encode()).hexdigest()
-
-
-@functools.cache
-def comparisons() -> Mapping[str, Mapping[str, Any]]:
-    """Return what diagnose.toml says of each experiment beside its ids: rows, control, and what was expected."""
-    content: dict[str, Any] = tomllib.loads(_texts("diagnose")[1])
-    return {name: shared["compared"] for name, shared in content.items()}
+    return hashlib.sha256("".join(texts(version)).encode()).hexdigest()
 
 
 @functools.cache
@@ -126,7 +120,7 @@ def tasks(version: str = "v1") -> Mapping[str, SuiteTask]:
         >>> tasks()["reading/2"].setting, tasks()["reading/held-out"].C
         ('1 faulty cell', 128)
     """
-    first, *others = map(tomllib.loads, _texts(version))
+    first, *others = map(tomllib.loads, texts(version))
     defaults, found = first.pop("defaults"), {}
     for other in others:
         first = {name: {**first.get(name, {}), **each} for name, each in other.items()}
