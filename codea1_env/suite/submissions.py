@@ -132,7 +132,7 @@ def _checked(kind: type[_Model], content: Any, path: Path) -> _Model:
         first = error.errors(include_url=False)[0]
         place, said = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
         raise SuiteError(
-            f"Expect {path} by the rules of docs/suite.md, actually {place or 'it'} is {first['input']!r:.60}: {said}"
+            f"Expect {path} by the rules of docs/suite.md, actually {place or 'all of it'}: {said}: {first['input']!r:.40}"
         ) from error
 
 
