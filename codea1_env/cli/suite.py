@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.console import Console
 
-from codea1_env.cli.errors import INTERRUPTED, InputError, check_least, library_errors, user_input
+from codea1_env.cli.errors import INTERRUPTED, InputError, check_least, user_input
 from codea1_env.cli.parsing import parse
 from codea1_env.cli.tables import print_sheet
 from codea1_env.rendering.progress import say
@@ -111,7 +111,7 @@ def run_tune(arguments: Sequence[str]) -> int:
     find_in_working_folder()
     command = parse(TuneCommand, arguments, name="suite tune")
     console = Console(stderr=True)
-    with terminable(), library_errors(), user_input():
+    with terminable(), user_input():
         entry = find_entry(command.algorithm, command.algorithm_args)
         if not entry.learns:
             raise InputError(f"Expect an algorithm with learning rates, actually: {command.algorithm}")  # fmt: skip
@@ -133,7 +133,7 @@ def run_suite(arguments: Sequence[str]) -> int:
         say(console, f"{key.track} {key.task.id} seed {key.seed}: {value:.3f} ({left} left)")
 
     try:
-        with terminable(), library_errors(), user_input():
+        with terminable(), user_input():
             entry = find_entry(command.algorithm, command.algorithm_args)
             rates = submissions.read_tuning(command.output_dir)["rates"] if entry.learns else {}
             running.run_all(
@@ -199,7 +199,7 @@ def run_verify(arguments: Sequence[str]) -> int:
     """Run `codea1 suite verify`; returns the exit code."""
     command = parse(VerifyCommand, arguments, name="suite verify")
     console = Console()
-    with user_input(), library_errors():
+    with user_input():
         content = submissions.read_submission(command.file)
         number, wrong = submissions.verify(
             content, command.share, command.salt, lambda line: say(console, line)
