@@ -185,7 +185,8 @@ def score(arguments: Sequence[str]) -> int:
         print(json.dumps([asdict(each) for each in scored]))
         return 0
     for each in scored:
-        print_sheet(_sheet(each, values, trials), console)
+        recorded = not trials and not content["settings"]
+        print_sheet(_sheet(each, values, trials=trials, recorded=recorded), console)
     if trials:
         say(console, f"Seeds from {TUNING_SEED} on are for tuning: no submission.")
     elif content["settings"]:
@@ -206,14 +207,18 @@ def run_verify(arguments: Sequence[str]) -> int:
         )
     for line in wrong:
         say(console, f"Differs: {line}")
+    held = len(content.played) + len(content.tuning.tried if content.tuning else ())
     say(
         console,
-        f"{number - len(wrong)} of {number} are equal: records, and settings of the tuning.",
+        f"{number - len(wrong)} of {number} are equal, drawn from {held} records and settings of the tuning with the salt "
+        f"{command.salt!r}. The others were not played.",
     )
     return 1 if wrong else 0
 
 
-def _sheet(scored: scores.TrackScore, values: scores.Values, trials: bool) -> Sheet:
+def _sheet(
+    scored: scores.TrackScore, values: scores.Values, *, trials: bool, recorded: bool
+) -> Sheet:
     """Return the table of a track: the own row, the difference from shipped GRPO, and shipped rows."""
     track = scored.track
     rows = {
@@ -241,6 +246,8 @@ def _sheet(scored: scores.TrackScore, values: scores.Values, trials: bool) -> Sh
     if trials:
         return Sheet.of(table, note=f"{note}Other rows are of other seeds.")
     note += f"Number (mean of the ids that separate): {signed(scored.number)}; held-out: {signed(scored.held_out)}. Ids in brackets do not count."
+    if recorded:
+        note += " Recorded, and repeated by nobody: who looks ahead in copies has +1."
     if scored.missing:
         note += f" {scored.missing} records are missing: there is no number without them."
     return Sheet.of(table, note=note)

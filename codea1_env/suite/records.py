@@ -142,6 +142,8 @@ def read_record(path: Path, version: str = "v1") -> Record:
         raise _edited(path / RECORD.manifest, repr(settings)[:200])
     if path.parts[-4:] != key.folder(Path()).parts:
         raise _edited(path, f"it is of {key}, no tracks mixed: put it back")
+    if not (path / ROUNDS).is_file():
+        raise _edited(path / ROUNDS, "it is no ordinary file")
     played = _played(path / ROUNDS, task, [*_rows(path / ROUNDS, settings)])
     return Record(key, measure(key, *played), source, digest_of(*played))
 

@@ -8,7 +8,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
@@ -85,6 +85,8 @@ class PlayedBy(BaseModel, strict=True):
 class Submission(BaseModel, strict=True):
     """What submission.json has."""
 
+    suite: Literal["v1"]
+    kind: Literal["played by codea1", "recorded"]
     settings: PlayedBy | None = None
     """None for records of another library."""
     code: str
@@ -100,6 +102,10 @@ class Submission(BaseModel, strict=True):
         tuned = not self.settings or self.settings.algorithm not in ("random", "oracle")
         if tuned and not self.tuning:
             raise ValueError("Expect a tuned submission")
+        if self.settings and ".py:" in self.settings.algorithm and not self.code:
+            raise ValueError(f"Expect the code of {self.settings.algorithm}")
+        if (self.settings is None) != (self.kind == "recorded"):
+            raise ValueError("Expect settings of what codea1 played, and none of what was recorded")
         if self.settings and self.tuning and self.settings.rates != self.tuning.rates:
             raise ValueError("Expect records that were played with the rates that tuning chose")
         claimed = {
@@ -152,8 +158,8 @@ def read_tuning(base: Path) -> dict[str, Any]:
     """
     path = base / TUNING
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        content = read_json(path)
+    except ValueError as error:
         raise SuiteError(
             f"Expect a tuned submission, whose {path} says on which seeds and what was tried, actually: "
             f"{type(error).__name__}: {error}. `codea1 suite tune` writes it."

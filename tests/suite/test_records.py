@@ -337,6 +337,20 @@ def test_an_algorithm_of_a_file_is_in_the_submission(tmp_path: Path) -> None:
     file.write_text("raise SystemExit")
     (base / "submission.json").write_text(json.dumps(content))
     assert main(["suite", "verify", str(base / "submission.json")]) == 0
+    # Whoever verifies may have a file of this name: it is not what was submitted.
+    (base / "submission.json").write_text(json.dumps(content | {"code": ""}))
+    assert main(["suite", "verify", str(base / "submission.json")]) == 2
+
+
+@pytest.mark.parametrize("name", ["record.json", "rounds.jsonl", "tuning.json"])
+def test_pipes_and_deeply_nested_files_are_refused(base: Path, name: str) -> None:
+    path = (base if name == "tuning.json" else own(base)) / name
+    path.unlink()
+    path.write_text("[" * 100_000)
+    assert main(["suite", "score", str(base)]) == 2
+    path.unlink()
+    os.mkfifo(path)
+    assert main(["suite", "score", str(base)]) == 2
 
 
 def write_record(base: Path, *rows: dict[str, object]) -> Path:
