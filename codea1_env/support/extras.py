@@ -6,6 +6,7 @@ import importlib
 import re
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
+from typing import Any
 
 NAMED = 30
 """Names that a message lists."""
@@ -45,6 +46,22 @@ def require(module: str, extra: str = "llm") -> ModuleType:
         if error.name is None or error.name.partition(".")[0] != package:
             raise  # it is there, but something that it needs is not
         raise missing(package, extra) from error
+
+
+class Lazy:
+    """A module of an extra that is imported when the first of its names is used.
+
+    Example:
+        >>> Lazy("math").floor(2.5)
+        2
+    """
+
+    def __init__(self, module: str, extra: str = "llm") -> None:
+        self._module, self._extra = module, extra
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a name of the module; a `MissingExtraError` if it is not installed."""
+        return getattr(require(self._module, self._extra), name)
 
 
 def explained(error: ImportError) -> ImportError:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.agents.llm.passes import Growing, read_prompts
-from codea1_env.support.extras import require
+from codea1_env.agents.llm.passes import Growing
+from codea1_env.support.extras import Lazy
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-
+torch: Any = Lazy("torch")
 _SHRINK_AT = 0.75
 """Finished rows leave when so many of a batch are left: leaving copies the cache of the others."""
 
@@ -35,9 +35,7 @@ class Sampled:
 
 def draw_noise(rows: int, length: int, seed: int) -> Tensor:
     """Uniform numbers, shape [rows, length]. A row's depend on the seed and its place alone, not on the size of batches."""
-    torch: Any = require("torch")
-    noise: Tensor = torch.rand(rows, length, generator=torch.Generator().manual_seed(seed))
-    return noise
+    return torch.rand(rows, length, generator=torch.Generator().manual_seed(seed))
 
 
 def sample(
@@ -52,24 +50,16 @@ def sample(
 ) -> list[Sampled]:
     """Draw one answer to each prompt, all in one batch.
 
-    Args:
-        model: A causal language model of transformers, in evaluation mode.
-        prompts: Tokens of each prompt, none empty.
-        sampling: How tokens are drawn.
-        noise: What `draw_noise` returned for these prompts.
-        end_ids: Tokens that end an answer.
-        stopped: Whether an answer has come to a stop text.
-        tell: Is told the share that is done.
+    `noise` is what `draw_noise` returned for these prompts. One of `end_ids` ends an answer, and so does `stopped`, which
+    sees its tokens. `tell` is told the share that is done.
     """
-    torch: Any = require("torch")
-    device = model.device
+    length, noise = sampling.max_completion_length, noise.to(model.device)
     answers = [Sampled() for _ in prompts]
     rows = list(range(len(prompts)))
-    state = Growing(model, read_prompts(model, prompts), sampling.max_completion_length)
-    noise = noise.to(device)
-    for place in range(sampling.max_completion_length):
+    state = Growing(model, prompts, length)
+    for place in range(length):
         logprobs = log_probabilities(state.logits, sampling)
-        tokens = _draw(torch, logprobs, noise[rows, place])
+        tokens = _draw(logprobs, noise[rows, place])
         chosen = logprobs.gather(-1, tokens[:, None])[:, 0]
         for row, token, logprob in zip(rows, tokens.tolist(), chosen.tolist(), strict=True):
             answer = answers[row]
@@ -78,16 +68,15 @@ def sample(
                 answer.logprobs.append(logprob)
                 answer.ended = token in end_ids or stopped(answer.ids)
         alive = [i for i, row in enumerate(rows) if not answers[row].ended]
-        if not alive or place + 1 == sampling.max_completion_length:
+        if not alive or place + 1 == length:
             break
         if len(alive) <= _SHRINK_AT * len(rows):
             rows = [rows[i] for i in alive]
-            kept = torch.tensor(alive, device=device)
+            kept = torch.tensor(alive, device=model.device)
             state.select(kept)
             tokens = tokens[kept]
         # Most answers are much shorter than the longest may be: those that have ended count, too.
-        ended = 1 - len(alive) / len(answers)
-        tell(max(ended, (place + 1) / sampling.max_completion_length))
+        tell(max(1 - len(alive) / len(answers), (place + 1) / length))
         state.step(tokens)
     return answers
 
@@ -97,7 +86,6 @@ def log_probabilities(logits: Tensor, sampling: SamplingConfig) -> Tensor:
 
     `logits` and the result have the shape [rows, vocabulary].
     """
-    torch: Any = require("torch")
     scores = logits.float()
     if sampling.temperature == 0:
         likeliest = scores.argmax(-1, keepdim=True)
@@ -114,9 +102,9 @@ def log_probabilities(logits: Tensor, sampling: SamplingConfig) -> Tensor:
     return scores.log_softmax(-1)
 
 
-def _draw(torch: Any, logprobs: Tensor, noise: Tensor) -> Tensor:
+def _draw(logprobs: Tensor, noise: Tensor) -> Tensor:
     """Return the token at which the cumulative distribution passes the noise."""
     cumulative = logprobs.exp().cumsum(-1)
     wanted = noise[:, None] * cumulative[:, -1:]  # the last sum is 1 but for rounding
-    tokens: Tensor = torch.searchsorted(cumulative, wanted, right=True)[:, 0]
+    tokens = torch.searchsorted(cumulative, wanted, right=True)[:, 0]
     return tokens.clamp(max=logprobs.shape[-1] - 1)

@@ -6,16 +6,18 @@ sequence: the common beginning and then each row's own end, in which a token see
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codea1_env.support.extras import require
+from codea1_env.support.extras import Lazy
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+torch: Any = Lazy("torch")
 GROUPED = "codea1_env-grouped"
 """Name of our attention among those of transformers: torch's own but for single tokens, see `passes`."""
 _WORTH = 0.9
@@ -74,7 +76,6 @@ def shared_prompts(model: Any) -> Iterator[None]:
 
 def suits(model: Any) -> bool:
     """Whether rows of a model may be packed: on a processor, with full attention of torch's own, without dropout."""
-    torch: Any = require("torch")
     model = without_adapter(model)
     config = model.config
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
@@ -107,7 +108,6 @@ class Packed:
 
 def pack(input_ids: Tensor, attention_mask: Tensor, model: Any) -> Packed | None:
     """Pack the rows of a batch, [rows, tokens]; None if that saves nothing."""
-    torch: Any = require("torch")
     present = attention_mask.bool()
     tokens = [ids[seen].tolist() for ids, seen in zip(input_ids, present, strict=True)]
     packs = _packs(tokens, model.config.hidden_size)
@@ -137,7 +137,7 @@ def pack(input_ids: Tensor, attention_mask: Tensor, model: Any) -> Packed | None
     return Packed(ids, sees[:, None], positions, places)
 
 
-def _packs(tokens: Sequence[Sequence[int]], hidden_size: int) -> list[_Pack]:
+def _packs(tokens: Sequence[list[int]], hidden_size: int) -> list[_Pack]:
     """Rows that are cheaper together than apart, found among neighbours in alphabetical order."""
     packs: list[_Pack] = []
     for row in sorted(range(len(tokens)), key=lambda row: tuple(tokens[row])):
@@ -162,7 +162,5 @@ def _cost(length: int, hidden_size: int) -> float:
 
 def common_beginning(one: Sequence[int], other: Sequence[int]) -> int:
     """Length of the common beginning."""
-    for place, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
-            return place
-    return min(len(one), len(other))
+    both = zip(one, other, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], both))

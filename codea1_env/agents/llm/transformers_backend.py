@@ -17,14 +17,17 @@ from codea1_env.agents.llm.completions import (
     report,
 )
 from codea1_env.agents.llm.computing import Dtype, thread_number
-from codea1_env.agents.llm.passes import grouped_attention, merged_adapter, weights_in
+from codea1_env.agents.llm.passes import grouped_attention, weights_to_write
 from codea1_env.agents.llm.sampling import Sampled, draw_noise, sample
 from codea1_env.agents.smollm2 import quiet_loading
-from codea1_env.support.extras import require
+from codea1_env.support.extras import Lazy
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+torch: Any = Lazy("torch")
+transformers: Any = Lazy("transformers")
+peft: Any = Lazy("peft")
 _STOP_WINDOW = 8
 """A stop text is looked for in so many last tokens, and one more for each of its characters."""
 
@@ -76,7 +79,6 @@ class TransformersBackend:
         first: int = 0,
     ) -> list[Completion]:
         """Answer every prompt once, in order. See `Backend.generate`."""
-        torch: Any = require("torch")
         ids = encode_all(self.tokenizer, prompts)
         # Neighbours of one length waste least on padding, and equal prompts come together.
         order = sorted(range(len(ids)), key=lambda i: (len(ids[i]), ids[i]))
@@ -86,8 +88,7 @@ class TransformersBackend:
             stack.enter_context(torch.no_grad())
             stack.enter_context(self._generating(adapter))
             stack.enter_context(thread_number(self.threads))
-            stack.enter_context(merged_adapter(self.model, self.compute_dtype))
-            stack.enter_context(weights_in(self.model, self.compute_dtype))
+            stack.enter_context(weights_to_write(self.model, self.compute_dtype))
             stack.enter_context(grouped_attention(self.model))
             stack.enter_context(torch.inference_mode())  # a tenth of the time of small models
             for start in range(0, len(order), self.batch_size):
@@ -183,7 +184,6 @@ class TransformersBackend:
                 module.training = training
 
     def _load_weights(self, folder: Path) -> None:
-        transformers: Any = require("transformers")
         with quiet_loading():
             loaded = transformers.AutoModelForCausalLM.from_pretrained(
                 folder, dtype=self.model.dtype, local_files_only=True
@@ -191,7 +191,6 @@ class TransformersBackend:
         self.model.load_state_dict(loaded.state_dict())
 
     def _load_adapter(self, folder: Path, adapter: str) -> None:
-        peft: Any = require("peft")
         if adapter in getattr(self.model, "peft_config", {}):
             weights = peft.load_peft_weights(str(folder), device=str(self.model.device))
             result = peft.set_peft_model_state_dict(self.model, weights, adapter_name=adapter)

@@ -13,7 +13,7 @@ from test_transformers_backend import CHATS, peft_model
 from tiny import tiny_model, tiny_tokenizer
 
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.agents.llm.passes import merged_adapter
+from codea1_env.agents.llm.passes import weights_to_write
 from codea1_env.agents.llm.shared_prompts import shared_prompts
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 
@@ -71,7 +71,7 @@ def test_adapters_of_all_kinds(options: dict[str, Any]) -> None:
         if "lora_B" in name:
             parameter.data.normal_(std=0.3, generator=generator)
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    with torch.no_grad(), merged_adapter(model, None):
+    with torch.no_grad(), weights_to_write(model, None):
         layer = model.base_model.model.model.layers[0].self_attn.q_proj
         assert layer.disable_adapters == ("use_dora" not in options and "lora_bias" not in options)
     sampling = SamplingConfig(temperature=0, max_completion_length=8)

@@ -15,7 +15,7 @@ from tiny import log_probs, tiny_model
 
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.computing import Computing, choose_computing, fastest_format
-from codea1_env.agents.llm.passes import grouped_attention, weights_in
+from codea1_env.agents.llm.passes import grouped_attention, weights_to_write
 from codea1_env.agents.llm.sampling import draw_noise, log_probabilities, sample
 from codea1_env.support.machine import usable_cores
 from codea1_env.support.start import spin_briefly
@@ -198,13 +198,13 @@ def test_weights_change_their_format_and_come_back() -> None:
     model = tiny_model()
     model.lm_head.weight.requires_grad_(False)
     before = {name: weight.data_ptr() for name, weight in model.named_parameters()}
-    with weights_in(model, "bfloat16"):
+    with weights_to_write(model, "bfloat16"):
         assert {weight.dtype for weight in model.parameters()} == {torch.bfloat16}
     assert {n: w.data_ptr() for n, w in model.named_parameters()} == before
-    with pytest.raises(RuntimeError, match="no"), weights_in(model, "bfloat16"):
+    with pytest.raises(RuntimeError, match="no"), weights_to_write(model, "bfloat16"):
         raise RuntimeError("no")
     assert {n: w.data_ptr() for n, w in model.named_parameters()} == before
-    with weights_in(model, None):
+    with weights_to_write(model, None):
         assert {weight.dtype for weight in model.parameters()} == {torch.float32}
 
 
