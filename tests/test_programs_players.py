@@ -237,9 +237,9 @@ def test_prompts(name: str) -> None:
 
 
 def test_what_the_examples_of_prompts_say_is_right(sandbox: Sandbox) -> None:
-    from codea1_env.agents.llm.wordings import SCRIPT_EXAMPLE
+    from codea1_env.agents.llm.wordings import EXAMPLES
 
-    right, wrong, tests, _ = SCRIPT_EXAMPLE
+    right, wrong, tests, _ = EXAMPLES["program"]
     verdicts = Referee(sandbox).judge(
         [Round(right, code, [tests]) for code in (right.reference, wrong)]
     )

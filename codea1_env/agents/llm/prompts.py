@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from codea1_env.agents.llm.completions import Message
 from codea1_env.agents.llm.wordings import (
+    ANOTHER_TEST,
     DETAILED,
     EXAMPLE,
     EXAMPLE_PROGRAM,
@@ -40,59 +41,59 @@ PromptTemplate = Callable[[Observation], list[Message]]
 
 
 @dataclass(frozen=True)
-class FewShot:
+class _Wording:
+    num_tests: int = 8
+    """Tests that a tester is asked for."""
+    tester_examples: TesterExamples = "shown"
+    """Whether a tester sees the examples of the problem's text, which it could copy."""
+
+    texts: ClassVar[Mapping[str, Wordings]]
+    """By kind of problem."""
+
+    def asked(self, seen: Observation) -> Message:
+        """Return the question to whoever is to act."""
+        texts = self.texts[kind_of(seen)]
+        if seen["turn"] == 1:
+            wording = texts.tester if seen["code"].strip() else texts.blind
+            if self.tester_examples == "hidden":
+                text = split_examples(seen["problem"], seen["entry_point"])[0]
+                seen = {**seen, "problem": text}
+        elif seen["round"] > 0:
+            wording = texts.repair
+        else:
+            wording = PROSE_CODER if is_prose(seen) else texts.coder
+        return Message(role="user", content=_filled(wording, seen, self.num_tests))
+
+
+class FewShot(_Wording):
     """For small models, which copy the form of an example better than they follow instructions."""
 
-    num_tests: int = 8
-    """Tests that a tester is asked for."""
-    tester_examples: TesterExamples = "shown"
-    """Whether a tester sees the examples of the problem's text, which it could copy."""
+    texts = SHORT
 
     def __call__(self, observation: Observation) -> list[Message]:
         """Return the chat for whoever is to act."""
-        kind = kind_of(observation)
-        texts, example = SHORT[kind], EXAMPLES[kind]
+        example = EXAMPLES[kind_of(observation)]
+        shown: list[tuple[Observation, str]] = []
         if observation["turn"] == 1:
-            shown = example.wrong if observation["code"].strip() else ""
-            asked = observe(example.problem, code=shown, turn=1)
-            answer = "\n".join(example.tests[: self.num_tests])
-            return [self._test(asked, texts), _assistant(answer), self._test(observation, texts)]
-        if observation["round"] > 0:
-            return [_asked(texts.repair, observation)]
-        if kind == "function" and is_prose(observation):
-            return [_asked(PROSE_CODER, observation)]
+            wrong = example.wrong if observation["code"].strip() else ""
+            tests = "\n".join(example.tests[: self.num_tests])
+            shown = [(observe(example.problem, code=wrong, turn=1), tests)]
+        elif observation["round"] == 0 and not is_prose(observation):
+            shown = [(observe(each), each.reference) for each in (example.problem, *example.others)]
         chat = []
-        for solved in (example.problem, *example.others):
-            chat += [_asked(texts.coder, observe(solved)), _assistant(solved.reference)]
-        return [*chat, _asked(texts.coder, observation)]
-
-    def _test(self, seen: Observation, texts: Wordings) -> Message:
-        wording = texts.tester if seen["code"].strip() else texts.blind
-        return _asked(wording, _for_tester(seen, self.tester_examples), self.num_tests)
+        for seen, answer in shown:
+            chat += [self.asked(seen), _assistant(answer)]
+        return [*chat, self.asked(observation)]
 
 
-@dataclass(frozen=True)
-class Detailed:
+class Detailed(_Wording):
     """For models that follow instructions: what the paper tells its players, in other words."""
 
-    num_tests: int = 8
-    """Tests that a tester is asked for."""
-    tester_examples: TesterExamples = "shown"
-    """Whether a tester sees the examples of the problem's text, which it could copy."""
+    texts = DETAILED
 
     def __call__(self, observation: Observation) -> list[Message]:
         """Return the chat for whoever is to act."""
-        kind = kind_of(observation)
-        texts = DETAILED[kind]
-        wording = texts.coder
-        if observation["turn"] == 1:
-            wording = texts.tester if observation["code"].strip() else texts.blind
-            observation = _for_tester(observation, self.tester_examples)
-        elif observation["round"] > 0:
-            wording = texts.repair
-        elif kind == "function" and is_prose(observation):
-            wording = PROSE_CODER
-        return [_asked(wording, observation, self.num_tests)]
+        return [self.asked(observation)]
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class OneByOne:
         chat = self.first(observation)
         if not earlier.strip():
             return chat
-        more = SHORT[kind_of(observation)].another.format(entry_point=observation["entry_point"])
+        more = ANOTHER_TEST[kind_of(observation)].format(entry_point=observation["entry_point"])
         return [*chat, _assistant(earlier), Message(role="user", content=more)]
 
 
@@ -132,16 +133,15 @@ class OwnWording:
         except Exception as error:
             said = f"it raised {raised_by(error)}"
             raise AnswerError(f"Expect {self.name} to return a chat, actually {said}") from error
-        texts = (
-            [each.get(key) for each in chat for key in ("role", "content")]
-            if (isinstance(chat, list) and all(isinstance(each, dict) for each in chat))
-            else []
-        )
-        if not texts or not all(isinstance(text, str) for text in texts):
+        if not (isinstance(chat, list) and chat and all(map(_is_message, chat))):
             raise AnswerError(
                 f"Expect {self.name} to return a chat, [{{'role': 'user', 'content': ...}}], actually: {chat!r:.100}"
             )
         return chat
+
+
+def _is_message(said: Any) -> bool:
+    return isinstance(said, dict) and all(isinstance(said.get(k), str) for k in ("role", "content"))
 
 
 def make_wording(
@@ -179,15 +179,9 @@ def no_wording(name: str) -> str:
     return f"Expect prompts to be one of {', '.join(WORDINGS)}, or FILE.py:NAME, actually: {name!r}"
 
 
-def _for_tester(seen: Observation, examples: TesterExamples) -> Observation:
-    if examples == "shown":
-        return seen
-    return {**seen, "problem": split_examples(seen["problem"], seen["entry_point"])[0]}
-
-
-def _asked(wording: str, seen: Observation, num_tests: int = 0) -> Message:
+def _filled(wording: str, seen: Observation, num_tests: int) -> str:
     task = Task.of(seen)
-    text = wording.format(
+    return wording.format(
         problem=in_block(seen["problem"]),
         prose=seen["problem"].strip(),
         stated=split_examples(seen["problem"], seen["entry_point"])[0].strip(),  # without examples
@@ -202,7 +196,6 @@ def _asked(wording: str, seen: Observation, num_tests: int = 0) -> Message:
         num_tests=num_tests,
         only_code=ONLY_CODE,
     )
-    return Message(role="user", content=text)
 
 
 def _assistant(code: str) -> Message:
@@ -225,7 +218,9 @@ def kind_of(observation: Observation) -> Literal["function", "program"]:
 
 
 def is_prose(observation: Observation) -> bool:
-    """Whether a problem is a text that says itself what to write, and not code to complete."""
+    """Whether a problem of a function is a text that says itself what to write, and not code to complete."""
+    if kind_of(observation) == "program":
+        return False
     name = re.escape(observation["entry_point"].partition(".")[0])
     outside = _FENCED.sub("", observation["problem"])
     return re.search(rf"^(?:async +)?(?:def|class) +{name}\b", outside, re.MULTILINE) is None

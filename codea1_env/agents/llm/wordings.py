@@ -15,8 +15,6 @@ class Wordings(NamedTuple):
     tester: str
     blind: str
     """Of a tester that sees no program."""
-    another: str
-    """Asks for one test more."""
 
 
 class Example(NamedTuple):
@@ -30,20 +28,25 @@ class Example(NamedTuple):
     """More that a coder is shown."""
 
 
-# ---- Both -------------------------------------------------------------------------------------------------
-
 PROSE_CODER = """\
 {prose}
 
 Put the whole Python program into one ```python block."""
-
-# ---- FewShot ----------------------------------------------------------------------------------------------
-
 ONLY_CODE = "Only output code in a ```python block."
+ANOTHER_TEST = {
+    "function": """\
+Write another test of `{entry_point}` that differs from these and reaches other lines and branches of the program. \
+Only output code in a ```python block.""",
+    "program": """\
+Write another test of the program that differs from these and reaches other lines and branches of it. Only output code \
+in a ```python block.""",
+}
+"""Asks for one test more."""
 
-SHORT_CODER = "Write a Python function `{signature}`. {text} {only_code}"
-
-SHORT_REPAIR = """\
+SHORT = {
+    "function": Wordings(
+        coder="Write a Python function `{signature}`. {text} {only_code}",
+        repair="""\
 This program for `{signature}` is wrong:
 {code}
 
@@ -51,35 +54,58 @@ This program for `{signature}` is wrong:
 
 It must pass:
 {tests}
-Write the function again. {only_code}"""
-
-SHORT_TESTER = """\
+Write the function again. {only_code}""",
+        tester="""\
 A program for `{signature}`:
 {code}
 
 `{entry_point}` must do this: {text}
 
-Write {num_tests} assert statements that test `{entry_point}`{like}{only_code}"""
-
-SHORT_TESTER_BLIND = """\
+Write {num_tests} assert statements that test `{entry_point}`{like}{only_code}""",
+        blind="""\
 `{entry_point}` of `{signature}` must do this: {text}
 
-Write {num_tests} assert statements that test `{entry_point}`{like}{only_code}"""
+Write {num_tests} assert statements that test `{entry_point}`{like}{only_code}""",
+    ),
+    "program": Wordings(
+        coder="""\
+Write a Python program that reads standard input.
 
-EXAMPLE = Problem(
-    task_id="example",
-    prompt='def triple(n):\n    """Return n times three.\n\n'
-    '    >>> triple(4)\n    12\n    >>> triple(-1)\n    -3\n    """\n',
-    entry_point="triple",
-    reference="def triple(n):\n    return n * 3",
-)
-"""The worked example: as a coder's problem, and with `EXAMPLE_PROGRAM` as a tester's."""
-EXAMPLE_PROGRAM = "def triple(n):\n    return n + 3"
-EXAMPLE_TESTS = [f"assert triple({n}) == {3 * n}" for n in (1, 0, -2, 10, 5, -7, 100, 33)]
+{stated}
 
-# ---- Detailed ---------------------------------------------------------------------------------------------
+{only_code}""",
+        repair="""\
+{prose}
 
-DETAILED_CODER = """\
+This Python program is wrong:
+{code}
+
+It must pass:
+{tests}
+Write the program again. {only_code}""",
+        tester="""\
+{prose}
+
+A Python program for it:
+{code}
+
+Write {num_tests} assert statements that test the program. `run(input)` is what it prints. {only_code}""",
+        blind="""\
+{prose}
+
+Write {num_tests} assert statements that test a program for it. `run(input)` is what the program prints. {only_code}""",
+    ),
+}
+"""For small models."""
+
+_SCRIPT_TESTS = """\
+Then write {num_tests} tests as JSON: a list of objects `{{"input": "...", "output": "..."}}`, each with a whole input \
+in the format of the task, and what a correct program prints for it. Write a new line as \\n. Every test must be right, \
+and every input must be different; as many as possible should fail on """
+
+DETAILED = {
+    "function": Wordings(
+        coder="""\
 Solve this programming task in Python.
 
 {problem}
@@ -87,9 +113,8 @@ Solve this programming task in Python.
 Write a complete program that defines `{entry_point}` with the name and the arguments given above, and the \
 imports that it needs. It will be run against tests that you cannot see and that look for mistakes in rare \
 cases, so decide first what happens for empty, extreme and unusual arguments. Put the program into one \
-```python block."""
-
-DETAILED_REPAIR = """\
+```python block.""",
+        repair="""\
 Correct a program for this programming task.
 
 {problem}
@@ -106,9 +131,8 @@ What happened:
 
 {feedback}
 
-Find out what is wrong, then write the complete corrected program into one ```python block."""
-
-DETAILED_TESTER = """\
+Find out what is wrong, then write the complete corrected program into one ```python block.""",
+        tester="""\
 Find mistakes in a program by testing it. The task was:
 
 {problem}
@@ -121,9 +145,8 @@ Think about what the task asks for and where this program does something else: e
 arguments that the task allows, wrong order, off by one. Then write {num_tests} tests, each one statement of the form \
 `assert {called}(arguments) == expected`. Every test must be right: a correct program passes it. Every \
 test must be different, and as many as possible should fail on the program above. Put the tests into one \
-```python block, with nothing else in it."""
-
-DETAILED_TESTER_BLIND = """\
+```python block, with nothing else in it.""",
+        blind="""\
 Write tests for this programming task, before seeing any program:
 
 {problem}
@@ -132,81 +155,18 @@ Think about which mistakes a program could make: empty, extreme and unusual argu
 type, off by one. Then write {num_tests} tests, each one statement of the form \
 `assert {called}(arguments) == expected`. Every test must be right: a correct program passes it. Every \
 test must be different, and as many as possible should fail on programs with a mistake. Put the tests into \
-one ```python block, with nothing else in it."""
-
-ANOTHER_TEST = """\
-Write another test of `{entry_point}` that differs from these and reaches other lines and branches of the program. \
-Only output code in a ```python block."""
-
-# ---- Programs that read and print -------------------------------------------------------------------------
-
-SHORT_SCRIPT_CODER = """\
-Write a Python program that reads standard input.
-
-{stated}
-
-{only_code}"""
-
-SHORT_SCRIPT_REPAIR = """\
-{prose}
-
-This Python program is wrong:
-{code}
-
-It must pass:
-{tests}
-Write the program again. {only_code}"""
-
-SHORT_SCRIPT_TESTER = """\
-{prose}
-
-A Python program for it:
-{code}
-
-Write {num_tests} assert statements that test the program. `run(input)` is what it prints. {only_code}"""
-
-SHORT_SCRIPT_TESTER_BLIND = """\
-{prose}
-
-Write {num_tests} assert statements that test a program for it. `run(input)` is what the program prints. {only_code}"""
-
-SCRIPT_EXAMPLE = Example(
-    Problem(
-        task_id="example",
-        prompt="Read an integer n and print three times n. It is between -1000 and 1000.\n\n"
-        "Example input:\n4\nExample output:\n12\n",
-        entry_point="",
-        reference="n = int(input())\nprint(n * 3)",
+one ```python block, with nothing else in it.""",
     ),
-    "n = int(input())\nprint(n + 3)",
-    [f'assert run("{n}\\n") == "{3 * n}\\n"' for n in (1, 0, -2, 10, 5, -7, 100, 33)],
-    # With one example small models write functions, and words around the answer.
-    (
-        Problem(
-            task_id="second",
-            prompt="Read two integers, each from its own line, and print a times b. They are between -1000 and 1000.",
-            entry_point="",
-            reference="a = int(input())\nb = int(input())\nprint(a * b)",
-        ),
-        Problem(
-            task_id="third",
-            prompt="Read a word and print it in brackets. It has 1 to 30 letters.",
-            entry_point="",
-            reference='word = input()\nprint("(" + word + ")")',
-        ),
-    ),
-)
-
-DETAILED_SCRIPT_CODER = """\
+    "program": Wordings(
+        coder="""\
 Solve this programming task in Python.
 
 {prose}
 
 Write a complete program that reads from standard input and prints to standard output exactly what is asked for, and \
 nothing else. It will be run on inputs that you cannot see and that look for mistakes in rare cases, so decide first what \
-happens for the smallest, the largest and unusual inputs. Put the program into one ```python block."""
-
-DETAILED_SCRIPT_REPAIR = """\
+happens for the smallest, the largest and unusual inputs. Put the program into one ```python block.""",
+        repair="""\
 Correct a program for this programming task.
 
 {prose}
@@ -223,14 +183,8 @@ What happened:
 
 {feedback}
 
-Find out what is wrong, then write the complete corrected program into one ```python block."""
-
-_SCRIPT_TESTS = """\
-Then write {num_tests} tests as JSON: a list of objects `{{"input": "...", "output": "..."}}`, each with a whole input \
-in the format of the task, and what a correct program prints for it. Write a new line as \\n. Every test must be right, \
-and every input must be different; as many as possible should fail on """
-
-DETAILED_SCRIPT_TESTER = f"""\
+Find out what is wrong, then write the complete corrected program into one ```python block.""",
+        tester=f"""\
 Find mistakes in a program by testing it. The task was:
 
 {{prose}}
@@ -241,38 +195,57 @@ The program reads from standard input and prints:
 
 Think about what the task asks for and where this program does something else: the smallest, the largest and unusual \
 inputs that the task allows, wrong order, off by one. {_SCRIPT_TESTS}the program above. Put the list into one \
-```json block, with nothing else in it."""
-
-DETAILED_SCRIPT_TESTER_BLIND = f"""\
+```json block, with nothing else in it.""",
+        blind=f"""\
 Write tests for this programming task, before seeing any program:
 
 {{prose}}
 
 Think about which mistakes a program could make: the smallest, the largest and unusual inputs, wrong order, off by one. \
-{_SCRIPT_TESTS}programs with a mistake. Put the list into one ```json block, with nothing else in it."""
-
-ANOTHER_SCRIPT_TEST = """\
-Write another test of the program that differs from these and reaches other lines and branches of it. Only output code \
-in a ```python block."""
-
-# ---- By kind of problem -----------------------------------------------------------------------------------
-
-SHORT = {
-    "function": Wordings(SHORT_CODER, SHORT_REPAIR, SHORT_TESTER, SHORT_TESTER_BLIND, ANOTHER_TEST),
-    "program": Wordings(
-        SHORT_SCRIPT_CODER, SHORT_SCRIPT_REPAIR, SHORT_SCRIPT_TESTER, SHORT_SCRIPT_TESTER_BLIND, ANOTHER_SCRIPT_TEST,
+{_SCRIPT_TESTS}programs with a mistake. Put the list into one ```json block, with nothing else in it.""",
     ),
-}  # fmt: skip
-DETAILED = {
-    "function": Wordings(
-        DETAILED_CODER, DETAILED_REPAIR, DETAILED_TESTER, DETAILED_TESTER_BLIND, ANOTHER_TEST,
-    ),
-    "program": Wordings(
-        DETAILED_SCRIPT_CODER, DETAILED_SCRIPT_REPAIR, DETAILED_SCRIPT_TESTER, DETAILED_SCRIPT_TESTER_BLIND,
-        ANOTHER_SCRIPT_TEST,
-    ),
-}  # fmt: skip
+}
+"""For models that follow instructions."""
+
+EXAMPLE = Problem(
+    task_id="example",
+    prompt='def triple(n):\n    """Return n times three.\n\n'
+    '    >>> triple(4)\n    12\n    >>> triple(-1)\n    -3\n    """\n',
+    entry_point="triple",
+    reference="def triple(n):\n    return n * 3",
+)
+"""The worked example: as a coder's problem, and with `EXAMPLE_PROGRAM` as a tester's."""
+EXAMPLE_PROGRAM = "def triple(n):\n    return n + 3"
 EXAMPLES = {
-    "function": Example(EXAMPLE, EXAMPLE_PROGRAM, EXAMPLE_TESTS),
-    "program": SCRIPT_EXAMPLE,
+    "function": Example(
+        EXAMPLE,
+        EXAMPLE_PROGRAM,
+        [f"assert triple({n}) == {3 * n}" for n in (1, 0, -2, 10, 5, -7, 100, 33)],
+    ),
+    "program": Example(
+        Problem(
+            task_id="example",
+            prompt="Read an integer n and print three times n. It is between -1000 and 1000.\n\n"
+            "Example input:\n4\nExample output:\n12\n",
+            entry_point="",
+            reference="n = int(input())\nprint(n * 3)",
+        ),
+        "n = int(input())\nprint(n + 3)",
+        [f'assert run("{n}\\n") == "{3 * n}\\n"' for n in (1, 0, -2, 10, 5, -7, 100, 33)],
+        # With one example small models write functions, and words around the answer.
+        (
+            Problem(
+                task_id="second",
+                prompt="Read two integers, each from its own line, and print a times b. They are between -1000 and 1000.",
+                entry_point="",
+                reference="a = int(input())\nb = int(input())\nprint(a * b)",
+            ),
+            Problem(
+                task_id="third",
+                prompt="Read a word and print it in brackets. It has 1 to 30 letters.",
+                entry_point="",
+                reference='word = input()\nprint("(" + word + ")")',
+            ),
+        ),
+    ),
 }
