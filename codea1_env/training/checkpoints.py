@@ -16,7 +16,6 @@ step is all that must be remembered of them.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -31,7 +30,7 @@ from codea1_env.agents import Learner
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.agents.policy import AlgorithmError
-from codea1_env.agents.state import StateError
+from codea1_env.agents.state import StateError, read_json, write_json
 from codea1_env.evaluation import hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
@@ -85,9 +84,9 @@ def save_checkpoint(
         books.book.save(part / "book.jsonl")
         books.past.save(part / "past.jsonl")
         if past is not None:
-            _write_json(part / "opponents.json", past)
-        _write_json(part / "state.json", {"step": step})
-        _write_json(part / "manifest.json", _digests(part))
+            write_json(part / "opponents.json", past)
+        write_json(part / "state.json", {"step": step})
+        write_json(part / "manifest.json", _digests(part))
         for path in [*part.rglob("*"), part]:
             _flush(path)
     except OSError as error:
@@ -107,15 +106,6 @@ def checkpoints(run: Path) -> list[Path]:
     """All checkpoints of a run, the oldest first."""
     found = (run / "checkpoints").glob("step_*")
     return sorted((path for path in found if path.name[5:].isdecimal()), key=step_of)
-
-
-def remove_start(run: Path) -> None:
-    """Delete the checkpoint from before the first step, of a run that comes to nothing."""
-    folder = run / "checkpoints"
-    for name in ("step_0", ".step_0.part"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    with suppress(OSError):  # there is none, or something else lies in it
-        folder.rmdir()
 
 
 def step_of(checkpoint: Path) -> int:
@@ -146,8 +136,8 @@ def load_checkpoint(
 def verify(checkpoint: Path) -> None:
     """Check every file against the manifest. Raises a RunError if a file is missing, new or changed."""
     try:
-        wanted = dict(json.loads((checkpoint / "manifest.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+        wanted = dict(read_json(checkpoint / "manifest.json"))
+    except (ValueError, TypeError) as error:
         raise _damaged(checkpoint, f"manifest.json: {error}") from error
     actual = _digests(checkpoint)
     for name in sorted(wanted.keys() | actual.keys()):
@@ -155,9 +145,9 @@ def verify(checkpoint: Path) -> None:
             raise _damaged(checkpoint, f"{name} is missing")
         if actual[name] != wanted.get(name):
             raise _damaged(checkpoint, f"{name} was changed")
-    state = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
-    if state["step"] != step_of(checkpoint):
-        raise _damaged(checkpoint, f"it is that of step {state['step']}")
+    step = read_json(checkpoint / "state.json")["step"]
+    if step != step_of(checkpoint):
+        raise _damaged(checkpoint, f"it is that of step {step}")
 
 
 def _damaged(checkpoint: Path, what: str) -> RunError:
@@ -173,10 +163,6 @@ def _digests(folder: Path) -> dict[str, str]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != "manifest.json"
     }
-
-
-def _write_json(path: Path, value: object) -> None:
-    path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def _flush(path: Path) -> None:
@@ -269,10 +255,15 @@ def leave_nothing(folder: RunFolder, _: object, error: BaseException | None, *__
     """Leave no folder of a run that failed before its first step was done, or was stopped before it began."""
     measured = bool(checkpoints(folder.path))
     kept = _has_steps(folder.path) if isinstance(error, Exception) else measured
-    if error is not None and not kept:
-        remove_start(folder.path)
-        forget(folder.path)
-        folder.discard()
+    if error is None or kept:
+        return
+    saved = folder.path / "checkpoints"
+    for name in ("step_0", ".step_0.part"):
+        shutil.rmtree(saved / name, ignore_errors=True)
+    with suppress(OSError):  # there is none, or something else lies in it
+        saved.rmdir()
+    forget(folder.path)
+    folder.discard()
 
 
 @contextmanager

@@ -29,7 +29,6 @@ from codea1_env.evaluation.statistics import pass_at_k
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee
-from codea1_env.rollout import Rollouts
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.metrics import Row, mean
 from codea1_env.training.players import Players
@@ -48,9 +47,8 @@ def apart(players: Players, seed: int, step: int) -> Iterator[None]:
     A player of the user's whose draws come neither from an attribute `rng` nor back with `load` goes on with its own.
     """
     with ExitStack() as stack:
-        stack.enter_context(_apart(players.coder, seed, step))
-        if players.tester is not players.coder:
-            stack.enter_context(_apart(players.tester, seed, step))
+        for player in {id(each): each for each in (players.coder, players.tester)}.values():
+            stack.enter_context(_apart(player, seed, step))
         yield
 
 
@@ -78,12 +76,6 @@ def drawn(problems: Sequence[Problem], number: int, seed: int) -> list[Problem]:
     """Draw at most so many problems, always the same ones; they stay in their order."""
     rng = np.random.default_rng([seed, len(problems)])
     return [problems[i] for i in sorted(rng.permutation(len(problems))[:number])]
-
-
-def remember(past: MistakeBook, played: Rollouts) -> None:
-    """Enter the tests that broke programs in a step."""
-    for episode in played.episodes:
-        past.update(episode.problem.task_id, failed=episode.verdict.failed)
 
 
 def with_control(

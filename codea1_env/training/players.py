@@ -75,16 +75,14 @@ def make_players(
 
     `splits` takes a while for many problems: only players that need tests or mutants ask for them.
     """
-    make = _Makers(config, problems, splits, sandbox)
+    make = _Makers(config, problems, splits, sandbox, models)
     if config.self_play:
         if coder or tester:
             raise RunError("self_play trains one model in both roles: leave out coder and tester.")
-        one = make_language_model(config, "model", models) or make.one_model()
+        one = make.language_model("model") or make.one_model()
         return Players(one, one, coder_learns=True, tester_learns=True)
-    coder = make.own(coder, "coder") or make_language_model(config, "coder", models) or make.coder()
-    tester = (
-        make.own(tester, "tester") or make_language_model(config, "tester", models) or make.tester()
-    )
+    coder = make.own(coder, "coder") or make.language_model("coder") or make.coder()
+    tester = make.own(tester, "tester") or make.language_model("tester") or make.tester()
     if config.tester.objective == "golden-tests" and not isinstance(tester, agents.Imitator):
         raise RunError(
             f"Expect a tester with a method imitate for tester.objective='golden-tests', actually: "
@@ -96,13 +94,6 @@ def make_players(
         coder_learns=not (config.coder.freeze or isinstance(coder, agents.FixedAgent)),
         tester_learns=not (config.tester.freeze or isinstance(tester, agents.FixedAgent)),
     )
-
-
-def make_language_model(config: TrainConfig, role: Role, models: Models) -> Learner | None:
-    """Make the player of a role, if the configuration says that it is a language model."""
-    if config.player(role).player != "llm":
-        return None
-    return models.player(role, seed_of(config, role))
 
 
 def seed_of(config: TrainConfig, role: Role) -> int:
@@ -117,6 +108,12 @@ class _Makers:
     problems: Sequence[Problem]
     splits: Splits
     sandbox: Sandbox
+    models: Models
+
+    def language_model(self, role: Role) -> Learner | None:
+        if self.config.player(role).player != "llm":
+            return None
+        return self.models.player(role, seed_of(self.config, role))
 
     def own(self, player: OwnPlayer | None, role: Literal["coder", "tester"]) -> Learner | None:
         """Return a player of your own: the one that is given, or that the configuration names."""
@@ -138,7 +135,6 @@ class _Makers:
             raise RunError(str(error)) from error
 
     def coder(self) -> Learner:
-        """Return a script, or a table of programs."""
         seed = seed_of(self.config, "coder")
         name = self.config.coder.player
         if name in SCRIPTED["coder"]:
@@ -147,7 +143,6 @@ class _Makers:
         return agents.TabularAgent(self.programs(), algorithm, np.random.default_rng(seed))
 
     def tester(self) -> Learner:
-        """A script, or a table of tests."""
         config, seed = self.config, seed_of(self.config, "tester")
         if config.tester.player in SCRIPTED["tester"]:
             # Tests that are held back measure the coder: no tester may know them.
@@ -167,7 +162,6 @@ class _Makers:
         )
 
     def one_model(self) -> agents.TabularSelfPlayer:
-        """Return a table of programs and one of calls."""
         return agents.TabularSelfPlayer(
             self.programs(),
             self.tests(),
@@ -179,7 +173,6 @@ class _Makers:
         )
 
     def programs(self) -> list[agents.Pool]:
-        """Programs that a tabular coder chooses from, for each problem."""
         return [agents.pool_of_programs(split, self.config.pool_size) for split in self.splits()]
 
     def tests(self) -> list[agents.Pool]:
@@ -195,7 +188,6 @@ class _Makers:
         return pools
 
     def algorithm(self, role: Role) -> agents.Algorithm:
-        """Return the algorithm of a table."""
         try:
             return algorithm_of(self.config, role)  # type: ignore[no-any-return]
         except ValueError as error:

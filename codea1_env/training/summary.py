@@ -115,21 +115,6 @@ def _figure(value: float | None) -> str:
     return str(value) if isinstance(value, int) else f"{value:.3f}"
 
 
-def mean_seconds(timings: Iterable[Row]) -> dict[str, float]:
-    """Phase -> mean seconds over the rows of timings.jsonl that have it.
-
-    Example:
-        >>> mean_seconds([{"step": 1, "seconds/coder": 2.0}, {"step": 2, "seconds/coder": 4.0}])
-        {'coder': 3.0}
-    """
-    found: dict[str, list[float]] = {}
-    for row in timings:
-        for name, value in row.items():
-            if name.startswith("seconds/"):
-                found.setdefault(name.removeprefix("seconds/"), []).append(value)
-    return {name: sum(values) / len(values) for name, values in found.items()}
-
-
 class PhaseTotal(NamedTuple):
     """What a phase took over a whole run."""
 
@@ -187,33 +172,26 @@ def phases_table(timings: Iterable[Row], metrics: Iterable[Row]) -> Table:
 
 
 class Throughput:
-    """Tokens per second of each role, step by step."""
+    """Tokens per second of each role, step by step, from the row of the step before the first."""
 
     def __init__(self, row: Row) -> None:
-        self._learned: dict[str, float] = {}
-        self._remember(row)
+        roles = ("coder", "tester", "model")
+        self._learned = {role: row.get(f"{role}/num_tokens") or 0.0 for role in roles}
+        """Trainers count the tokens of all their updates so far."""
 
     def of_step(
         self, usages: Mapping[str, Usage], row: Row, seconds: Mapping[str, float]
     ) -> dict[str, float]:
         """Return `speed/ROLE/generation` and, if it learns, `speed/ROLE/update`: tokens per second."""
         found: dict[str, float] = {}
-        before = dict(self._learned)
-        self._remember(row)
         for role, usage in usages.items():
             if usage.seconds > 0:
                 found[f"speed/{role}/generation"] = usage.completion_tokens / usage.seconds
-            spent = seconds.get(f"learn_{role}", 0.0)
-            if role in self._learned and spent > 0:
-                learned = self._learned[role] - before.get(role, 0.0)
-                found[f"speed/{role}/update"] = learned / spent
-        return found
-
-    def _remember(self, row: Row) -> None:
-        """Trainers count the tokens of all their updates so far."""
-        for role in ("coder", "tester", "model"):
-            if (tokens := row.get(f"{role}/num_tokens")) is not None:
+            tokens, spent = row.get(f"{role}/num_tokens"), seconds.get(f"learn_{role}", 0.0)
+            if tokens is not None and spent > 0:
+                found[f"speed/{role}/update"] = (tokens - self._learned[role]) / spent
                 self._learned[role] = tokens
+        return found
 
 
 def peak_memory() -> dict[str, float]:

@@ -22,7 +22,7 @@ from codea1_env.rollout import RolloutConfig, Rollouts, rollout
 from codea1_env.sandbox import Limits
 from codea1_env.training.metrics import invalid_metrics, mean, slug
 from codea1_env.training.problems_of_run import problems_of_step
-from codea1_env.training.progress import Remaining, TrainingProgress
+from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.summary import Health, Throughput, peak_memory, start_and_end
 
 PROBLEMS = [Problem(f"p{i}", f"def f{i}():", f"f{i}", f"def f{i}(): return {i}") for i in range(10)]
@@ -64,7 +64,7 @@ def test_start_and_end():
 def progress(minutes=None, **console):
     out = io.StringIO()
     with TrainingProgress(Console(file=out, width=80, **console), minutes=minutes) as display:
-        display.expect(20, 0, {"coder": 3.0, "evaluate": 5.0}, 1)
+        display.expect(20, 0)
         for row in list(rows())[1:]:
             with display.phase("coder"):
                 report(0.5)
@@ -88,19 +88,7 @@ def test_minutes_are_shown_beside_the_step():
     assert lines[2:] == ["step 20, 0:00 of 10:00  coder 1.00  book 20  pass rate 1.00"]
     shown = progress(minutes=10, force_terminal=True)
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
-    assert re.search(r"step 3, 0:00 of 10:00 .* coder writes", plain)
-
-
-def test_time_moves_the_bar(clock: Clock) -> None:
-    run = Remaining(started=clock.now - 60, minutes=10)
-    assert (run.text(), run.done()) == ("1:00 of 10:00", 0.1)
-    run.expect(100, {"coder": 60.0}, 0)
-    clock.now += 240
-    assert run.done() == 0.5
-    run.expect(1, {"coder": 60.0}, 0)
-    assert run.done() > 0.8, "the steps are done before"
-    clock.now += 1000
-    assert run.done() == 1.0
+    assert re.search(r"step 3  coder writes .*0:00 of 10:00", plain)
 
 
 @pytest.mark.parametrize(
@@ -128,45 +116,22 @@ def test_one_bad_step_is_no_sign() -> None:
     ]
 
 
-class Clock:
-    """Seconds that pass when the test says so."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 100.0
-        monkeypatch.setattr(time, "monotonic", lambda: self.now)
-        self.run = Remaining()
-
-    def phase(self, name: str, seconds: float) -> None:
-        self.run.begin(name)
-        self.now += seconds
-        self.run.end()
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
-
-
-def test_what_was_expected_until_it_is_known_better(clock: Clock) -> None:
-    clock.now += 70
-    assert (clock.run.seconds(), clock.run.text(), clock.run.done()) == (None, "1:10 so far", 0.0)
-    known = {"coder": 10.0, "judge": 0.0, "learn_coder": 5.0, "evaluate": 20.0}
-    clock.run.expect(4, known, 2)
-    assert clock.run.seconds() == 4 * 15 + 2 * 20
-    clock.phase("evaluate", 30)
-    assert clock.run.seconds() == 4 * 15 + 30  # the second one will take as long as the first
-    clock.phase("coder", 20)
-    assert clock.run.seconds() == pytest.approx(4 * 15 - 10 + 30)
-    clock.phase("judge", 1)
-    clock.phase("learn_coder", 4)
-    clock.run.end_step()
-    assert clock.run.seconds() == pytest.approx(3 * 25 + 30)
-    for _ in range(3):
-        clock.phase("coder", 20)
-        clock.phase("judge", 1)
-        clock.phase("learn_coder", 4)
-        clock.run.end_step()
-    assert clock.run.seconds() == pytest.approx(30)
+def test_the_rest_takes_as_long_as_the_last_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    display = TrainingProgress(Console(file=io.StringIO(), width=80), started=40.0)
+    display.expect(4, 0)
+    assert display._place() == "getting ready  1:00 so far"
+    for step, seconds in ((1, 30), (2, 50)):
+        display.begin("coder")
+        now[0] += seconds
+        display.update({"step": step}, last=False)
+    display.begin("judge")
+    display._heard(0.25)
+    now[0] += 20
+    assert display._place() == "step 3/4  judging  25%  2:40 so far, about 1:00 left"
+    now[0] += 1000
+    assert display._place().endswith("about 0:00 left")
 
 
 def test_tokens_per_second() -> None:

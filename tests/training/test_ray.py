@@ -32,7 +32,7 @@ from codea1_env.training import (
     TrainConfig,
 )
 from codea1_env.training.checkpoints import checkpoints, step_of
-from codea1_env.training.run import PlayedStep, Run
+from codea1_env.training.run import Run
 from codea1_env.training.run_folder import METRICS, TIMINGS
 from codea1_env.training.settings import replaced, to_toml
 
@@ -79,10 +79,10 @@ def at_step(number: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatc
     """Have something done just before a step is played, counted from 1."""
     play = Run._play
 
-    def playing(self: Run) -> PlayedStep:
+    def playing(self: Run, *given: Any) -> Any:
         if self.step == number - 1:
             act()
-        return play(self)
+        return play(self, *given)
 
     monkeypatch.setattr(Run, "_play", playing)
 
