@@ -21,11 +21,11 @@ from datasets import Dataset
 from peft import LoraConfig
 from rich.console import Console
 from rich.table import Table
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOTrainer
 
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.trainer_drive import TrainerDrive, TrainingRow
-from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config
+from codea1_env.agents.llm.trainer_settings import TrainerSetup, UpdateShape
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
 
 Rows = list[TrainingRow]
@@ -67,14 +67,9 @@ def random_rows(rng: np.random.Generator, rows: int, prompt: int, answer: int) -
 
 def settings(folder: str, batches: list[Rows]) -> Any:
     """Return the same configuration for both."""
-    return grpo_config(
-        {"gradient_checkpointing": False, "learning_rate": 1e-5},
-        UpdateShape(len(batches[0]) // 4, 4, len(batches)),
-        samplings=[SamplingConfig()],
-        config_cls=GRPOConfig,
-        seed=0,
-        folder=folder,
-    )
+    shape = UpdateShape(len(batches[0]) // 4, 4, len(batches))
+    fields = {"gradient_checkpointing": False, "learning_rate": 1e-5}
+    return TrainerSetup(shape, SamplingConfig(), fields).config(0, folder)
 
 
 def adapter() -> LoraConfig:

@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING, Any
 
 from codea1_env.agents import smollm2
 from codea1_env.agents.llm.completions import Message, encode_chat
-from codea1_env.support.extras import require
+from codea1_env.support.extras import Lazy, require
 from codea1_env.support.jobs import results_in
 
 if TYPE_CHECKING:
-    import torch
+    from torch import dtype as torch_dtype
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+torch: Any = Lazy("torch")
+transformers: Any = Lazy("transformers")
 DEFAULT_MODEL = "smollm2-135m"
 """A model of 135 million parameters, small enough to be trained on two processor cores."""
 
@@ -118,7 +120,7 @@ def local_folder(name: str | Path) -> Path | None:
 
 
 def load_model(
-    folder: Path, dtype: str | torch.dtype = "bfloat16", device: str = "cpu"
+    folder: Path, dtype: str | torch_dtype = "bfloat16", device: str = "cpu"
 ) -> PreTrainedModel:
     """Load a causal language model from what `resolve` returned, ready to generate.
 
@@ -127,14 +129,12 @@ def load_model(
     Raises:
         ModelError: The folder holds no such model, or it does not fit into memory.
     """
-    torch: Any = require("torch")
-    transformers: Any = require("transformers")
     name = str(dtype).removeprefix("torch.")
     if not isinstance(getattr(torch, name, None), torch.dtype):
         raise ModelError(
             f"Expect dtype to be a number format such as 'float32' or torch.float32, actually: {dtype!r}"
         )
-    _check_memory(folder, torch, name, device)
+    _check_memory(folder, name, device)
     try:
         with smollm2.quiet_loading():
             model, info = transformers.AutoModelForCausalLM.from_pretrained(
@@ -158,7 +158,6 @@ def load_model(
 
 def best_device() -> str:
     """Return this process's GPU where there is one, else the processor."""
-    torch: Any = require("torch")
     local = os.environ.get("LOCAL_RANK", "0")
     return f"cuda:{local}" if torch.cuda.is_available() else "cpu"
 
@@ -224,7 +223,6 @@ def _check_template(tokenizer: Any, folder: Path) -> None:
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     """Load the tokenizer of a chat model. Raises a ModelError if there is none, or no chat template or end-of-turn token."""
     check_chat(folder)
-    transformers: Any = require("transformers")
     try:
         tokenizer: PreTrainedTokenizerBase = transformers.AutoTokenizer.from_pretrained(
             folder, local_files_only=True
@@ -291,7 +289,7 @@ def _ways(hub_id: str) -> str:
     return f"Bring it from a machine with a network: {listed}"
 
 
-def _check_memory(folder: Path, torch: Any, dtype: str, device: str) -> None:
+def _check_memory(folder: Path, dtype: str, device: str) -> None:
     """Refuse weights that do not fit, before the machine starts to swap."""
     needed = weights_memory(
         folder, dtype
@@ -363,7 +361,6 @@ def give_back_at_once() -> None:
 
 def weights_memory(folder: Path, dtype: str) -> float:
     """Return the bytes of a model's weights in a format; 0 where its files do not tell."""
-    torch: Any = require("torch")
     stored = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     config = _configuration(folder) if stored else None
     if config is None:
@@ -380,7 +377,6 @@ def context_of(model: str | Path) -> int | None:
 
 def _configuration(model: str | Path) -> Any:
     """config.json of a model; None where it is missing or damaged: its loading will say so."""
-    transformers: Any = require("transformers")
     with suppress(Exception):
         return transformers.AutoConfig.from_pretrained(model, local_files_only=True)
     return None

@@ -18,7 +18,7 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import ExitStack, contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -150,21 +150,16 @@ def quiet_loading() -> Iterator[None]:
     """No progress bars and no advice of transformers and the hub: what happens is said by our own lines."""
     models: Any = require("transformers").utils.logging
     hub: Any = require("huggingface_hub.utils")
-    bars = models.is_progress_bar_enabled()
-    levels = models.get_verbosity(), hub.logging.get_verbosity()
-    bars_of_hub = not hub.are_progress_bars_disabled()
-    models.disable_progress_bar()
-    models.set_verbosity_error()
-    hub.logging.set_verbosity_error()
-    with warnings.catch_warnings():
+    with ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
+        for each in (models, hub.logging):
+            stack.callback(each.set_verbosity, each.get_verbosity())
+            each.set_verbosity_error()
+        if models.is_progress_bar_enabled():
+            stack.callback(models.enable_progress_bar)
+        if not hub.are_progress_bars_disabled():
+            stack.callback(hub.enable_progress_bars)
+        models.disable_progress_bar()
         hub.disable_progress_bars()
-        try:
-            yield
-        finally:
-            models.set_verbosity(levels[0])
-            hub.logging.set_verbosity(levels[1])
-            if bars_of_hub:
-                hub.enable_progress_bars()
-            if bars:
-                models.enable_progress_bar()
+        yield

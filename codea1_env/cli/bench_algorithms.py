@@ -49,6 +49,7 @@ from codea1_env.support.stopping import terminable
 from codea1_env.training import TrainConfig
 from codea1_env.training.config import check_algorithms
 from codea1_env.training.language_models import LanguageModels
+from codea1_env.training.trainer_arguments import check_trainers
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,9 @@ def check_row(entry: Entry, base: TrainConfig, tell: Callable[[str], None]) -> N
     settings = entry.apply(base)
     check_algorithms(settings, files=True)
     if entry.kind != "player" and settings.engine == "local":
-        models = LanguageModels(settings, settings.max_problems or settings.problems_per_step)
-        models.check_trainers()
+        problems = settings.max_problems or settings.problems_per_step
+        models = LanguageModels(settings, problems)
+        check_trainers(settings, problems)
         models.find(say=tell)
 
 

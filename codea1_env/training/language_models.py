@@ -5,6 +5,7 @@ An engine fits a run to its machines and makes the models, and the loop need not
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -13,28 +14,20 @@ from typing import Any, Protocol
 
 from codea1_env.agents import Learner
 from codea1_env.agents.llm.agent import (
-    BothRoles,
     FrozenLanguagePlayer,
     LanguagePlayer,
     LLMAgent,
     fit,
     longest_prompt,
 )
-from codea1_env.agents.llm.completions import (
-    Backend,
-    BackendError,
-    SharedBackend,
-    encode_chat,
-    world_size,
-)
+from codea1_env.agents.llm.completions import Backend, encode_chat, shared_backend
 from codea1_env.agents.llm.computing import Computing, choose_computing
-from codea1_env.agents.llm.engines import Engines, check_engine
+from codea1_env.agents.llm.engines import check_engine, server_engine, vllm_engine
 from codea1_env.agents.llm.learners import GRPOLearner, share_weights
 from codea1_env.agents.llm.prompts import make_wording
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.llm.wordings import EXAMPLE, EXAMPLE_PROGRAM
 from codea1_env.agents.models import (
-    ModelError,
     available_memory,
     best_device,
     check_chat,
@@ -48,13 +41,15 @@ from codea1_env.agents.models import (
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
+from codea1_env.support.extras import require
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.trainer_arguments import (
     Role,
-    TrainerArguments,
     check_batches,
+    check_trainers,
     making,
     roles_of,
+    trainer_setup,
 )
 
 
@@ -75,8 +70,7 @@ class LanguageModels:
     """The language models of a run, made when they are asked for.
 
     A step has no more than so many problems; roles are those played in this process, None for all. To spare memory, layers are
-    computed again for their gradients, whatever the trainers' fields say. Raises a RunError if the engine is not installed, or
-    there is no such algorithm.
+    computed again for their gradients, whatever the trainers' fields say.
     """
 
     def __init__(
@@ -87,19 +81,15 @@ class LanguageModels:
         *,
         spare_memory: bool = False,
     ) -> None:
-        self._config = config
+        self._config, self._problems = config, problems
         self._roles = roles_of(config) if roles is None else roles
         self._spare_memory = spare_memory
         self._bases: dict[Path, Any] = {}
-        self._folders: dict[str, Path] = {}
-        self._engines: Engines | None = None
-        self._players: dict[str, Any] = {}
-        self._arguments = TrainerArguments(config, problems)
-        try:
-            if config.has_language_model:
-                check_engine(config.backend)
-        except BackendError as error:
-            raise RunError(str(error)) from error
+        self._folders: dict[Role, Path] = {}
+        self._engines: dict[tuple[Path, Role | None], Backend] = {}
+        self._players: dict[Role, Any] = {}
+        if config.has_language_model:
+            check_engine(config.backend)
 
     # ---- Players. All of these raise a RunError if the model, the trainer or the engine cannot be had as configured.
 
@@ -110,19 +100,15 @@ class LanguageModels:
 
         If it is `sharded`, each of the processes that learn together has a part of the model (FSDP), and all must save it.
         """
-        self._find_all(role, engine)
+        self._find_all(role)
         with making(role):
             if self._config.player(role).freeze:
-                player: Any = self._frozen(role, seed, engine)
+                engine = shared_backend(engine or self._engine(role, trained=False))
+                sampling = self._config.player(role).sampling
+                agent = LLMAgent(engine, sampling, seed, write=self._wording())
+                player: Any = FrozenLanguagePlayer(agent)
             else:
-                dtype = self._computing.dtype
-                formats = {"bf16": dtype == "bfloat16", "fp16": dtype == "float16"}
-                taught = self._arguments.of(role, formats)
-                if sharded:
-                    taught["fields"]["fsdp"] = True
-                if self._spare_memory:
-                    taught["fields"]["gradient_checkpointing"] = True
-                player = GRPOLearner(**taught, **self._common(role, seed, engine))
+                player = self._learner(role, seed, engine, sharded)
         self._players[role] = player
         return player  # type: ignore[no-any-return]
 
@@ -131,18 +117,11 @@ class LanguageModels:
 
         Returns it and the function that gives it weights, which it needs before it can answer: a folder that `save_weights` wrote.
         """
-        engine = self.engine(role)
-        config, adapter = self._config, role if self._config.lora_rank else None
-        samplings = [config.player(role).sampling]
-        if role == "model":
-            samplings.append(config.tester.sampling)
+        engine, sampling = self.engine(role), self._config.player(role).sampling
+        adapter = role if self._config.lora_rank else None
         with making(role):
-            agents = [
-                LLMAgent(engine, each, seed, adapter=adapter, write=self._wording())
-                for each in samplings
-            ]
-        player = FrozenLanguagePlayer(BothRoles(*agents) if role == "model" else agents[0])
-        return player, lambda folder: engine.update(folder, adapter)
+            agent = LLMAgent(engine, sampling, seed, adapter=adapter, write=self._wording())
+        return FrozenLanguagePlayer(agent), lambda folder: engine.update(folder, adapter)
 
     def engine(self, role: Role) -> Backend:
         """Start what would answer for the player of a role, as it is before it learns."""
@@ -151,18 +130,12 @@ class LanguageModels:
             return self._engine(role, trained=self._config.lora_rank == 0)
 
     def close(self) -> None:
-        """Free what engines and players hold."""
+        """Free what engines and players hold; all engines at once: of several in one process none works after the first is gone."""
         for player in self._players.values():
             if isinstance(player, LanguagePlayer):  # a trainer of one's own may make another
                 player.close()
-        if self._engines is not None:
-            self._engines.close()
-
-    # ---- Checks, all of which raise a RunError
-
-    def check_trainers(self) -> None:
-        """Make the configuration of every trainer, before anything is measured or loaded."""
-        self._arguments.check(self._roles)
+        for engine in self._engines.values():
+            engine.close()
 
     def find(self, *first: Role, say: Callable[[str], None] | None = None) -> None:
         """Find the models and tokenizers of all players, those of `first` before the others; `say` is told what takes long."""
@@ -181,73 +154,75 @@ class LanguageModels:
                 limit = longest_prompt(self._config.player(name).sampling, context)
                 fit(asked, self._wording(), lambda chat: len(encode_chat(tokenizer, chat)), limit)
 
-    def _find_all(self, asked: Role, given: Backend | None = None) -> None:
+    def _find_all(self, asked: Role) -> None:
         """Find the models of all players before the first is loaded, which may take minutes."""
-        config = self._config
         if asked not in self._folders:
             self.find(asked)
-        if given is not None or config.backend == "transformers" or self._engines is not None:
-            return
-        samplings = (config.coder.sampling, config.tester.sampling)
-        try:
-            self._engines = Engines(
-                config.backend,
-                self._folders,
-                context_length=max(
-                    each.max_prompt_length + each.max_completion_length for each in samplings
-                ),
-                lora_rank=config.lora_rank,
-                server_url=config.server_url,
-                gpu_share=config.vllm_gpu_share,
+        if self._config.backend == "server" and len(set(self._folders.values())) > 1:
+            named = ", ".join(f"{role}: {folder}" for role, folder in self._folders.items())
+            raise RunError(
+                f"Expect one model for all players with backend='server' (a server has one), actually: {named}. Leave "
+                "coder.model and tester.model out, or set backend to 'vllm' or 'transformers'"
             )
-        except BackendError as error:
-            raise RunError(str(error)) from error
 
     # ---- Parts of players
 
-    def _common(self, role: Role, seed: int, engine: Backend | None) -> dict[str, Any]:
-        config, folder = self._config, self._folders[role]
+    def _learner(self, role: Role, seed: int, engine: Backend | None, sharded: bool) -> GRPOLearner:
+        config, folder, dtype = self._config, self._folders[role], self._computing.dtype
+        formats = {"bf16": dtype == "bfloat16", "fp16": dtype == "float16"}
+        setup = trainer_setup(config, role, self._problems, formats)
+        forced = {"fsdp": sharded, "gradient_checkpointing": self._spare_memory}
+        fields = {**setup.fields, **{name: True for name, wanted in forced.items() if wanted}}
         adapter = None
         if config.lora_rank:
-            from peft import LoraConfig
-
-            adapter = LoraConfig(
+            adapter = require("peft").LoraConfig(
                 r=config.lora_rank,
                 lora_alpha=config.lora_alpha,
                 target_modules="all-linear",
                 task_type="CAUSAL_LM",
             )
-        return {
-            "model": self._model(folder, trained=config.lora_rank == 0),
-            "tokenizer": load_tokenizer(folder),
-            "sampling": config.player(role).sampling,
-            "peft_config": adapter,
-            "engine": engine or (self._engines and self._engines.of(role)),
-            "seed": seed,
-            "write": self._wording(),
-            "batch_size": config.generation_batch,
-            "computing": self._computing,
-        }
-
-    def _frozen(self, role: Role, seed: int, engine: Backend | None) -> Learner:
-        engine = engine or self._engine(role, trained=False)
-        if world_size() > 1 and not isinstance(engine, SharedBackend):
-            engine = SharedBackend(engine)
-        sampling = self._config.player(role).sampling
-        return FrozenLanguagePlayer(LLMAgent(engine, sampling, seed, write=self._wording()))
+        model = self._model(folder, trained=config.lora_rank == 0)
+        if engine is None and config.backend != "transformers":
+            engine = self._engine(role, trained=True)
+        return GRPOLearner(
+            role,
+            model,
+            load_tokenizer(folder),
+            replace(setup, fields=fields),
+            peft_config=adapter,
+            engine=engine,
+            seed=seed,
+            write=self._wording(),
+            batch_size=config.generation_batch,
+            computing=self._computing,
+        )
 
     def _engine(self, role: Role, *, trained: bool) -> Backend:
-        if self._engines is not None:
-            return self._engines.of(role)
-        folder = self._folders[role]
-        computing = self._computing
-        return TransformersBackend(
-            self._model(folder, trained=trained),
-            load_tokenizer(folder),
-            self._config.generation_batch,
-            computing.dtype,
-            computing.threads,
-        )
+        """What answers for a role: players of one model share vLLM, in which each has an adapter; else each has one to itself."""
+        config, folder = self._config, self._folders[role]
+        if config.backend == "transformers":
+            model, computing = self._model(folder, trained=trained), self._computing
+            batch = config.generation_batch
+            tokenizer = load_tokenizer(folder)
+            return TransformersBackend(model, tokenizer, batch, computing.dtype, computing.threads)
+        players = Counter((self._folders[each], self._alone(each)) for each in self._folders)
+        place = folder, self._alone(role)
+        if place not in self._engines:
+            blocks = (config.coder.sampling, config.tester.sampling)
+            length = max(each.max_prompt_length + each.max_completion_length for each in blocks)
+            if config.backend == "server":
+                engine = server_engine(config.server_url, folder, length)
+            else:
+                share = config.vllm_gpu_share / len(players)
+                engine = vllm_engine(
+                    folder, length, config.lora_rank or None, players[place], share
+                )
+            self._engines[place] = engine
+        return self._engines[place]
+
+    def _alone(self, role: Role) -> Role | None:
+        """The player that has an engine to itself, because all its weights change; None if it shares one."""
+        return None if self._config.lora_rank else role
 
     def _model(self, folder: Path, *, trained: bool) -> Any:
         """Model in float32 to train, or one whose weights all players share that do not change them."""
@@ -260,25 +235,21 @@ class LanguageModels:
 
     @cached_property
     def _computing(self) -> Computing:
-        return computing_of(self._config)
+        return decided_computing(self._config)[1]
 
     def _wording(self) -> Any:
         config = self._config
         return make_wording(config.prompts, config.num_tests, config.tester_examples)
 
 
-def computing_of(config: TrainConfig) -> Computing:
-    """Return how models compute in a run: as the configuration says, and where it leaves that open, as suits this machine.
+def decided_computing(config: TrainConfig) -> tuple[TrainConfig, Computing]:
+    """Decide how models compute where the configuration leaves it open, as suits this machine; returns both.
 
     Raises a ValueError if the configuration asks for what this machine does not have.
     """
     dtype = None if config.dtype == "auto" else config.dtype
-    return choose_computing(best_device(), dtype=dtype, threads=config.threads)
-
-
-def decided_computing(config: TrainConfig, found: Computing) -> TrainConfig:
-    """Return the run, with everything said about how its models compute."""
-    return replace(config, dtype=found.dtype, threads=found.threads)
+    found = choose_computing(best_device(), dtype=dtype, threads=config.threads)
+    return replace(config, dtype=found.dtype, threads=found.threads), found
 
 
 _LITTLE = 6e9
@@ -298,25 +269,24 @@ class LocalEngine:
 
         Nothing is decided any more if a run is resumed. Raises a RunError if the model cannot be had or used as asked.
         """
-        _check_folders(config)
+        roles = roles_of(config)
+        for role in roles:  # before torch is imported, which takes long
+            with making(role):
+                folder = local_folder(config.model_of(role))
+                if folder is not None:
+                    check_chat(folder)
         models = LanguageModels(config, problems)
-        models.check_trainers()
-        if config.has_language_model and not resumed:
+        check_trainers(config, problems)
+        if roles and not resumed:
             check_batches(config, problems, gpu=best_device() != "cpu")
-        if not (config.has_language_model and config.backend == "transformers"):
+        if not roles or config.backend != "transformers":
             return config, models
-        models.find(say=say)  # nothing is measured for a run whose other model cannot be used
-        config = config if resumed else self._computing(config, say)
+        models.find(say=say)  # nothing is loaded for a run whose other model cannot be used
+        if not resumed:
+            with making(roles[0]):
+                config, computing = decided_computing(config)
+            say(f"Computing in {computing}.")
         return config, LanguageModels(config, problems, spare_memory=_spare_memory(say))
-
-    def _computing(self, config: TrainConfig, say: Callable[[str], None]) -> TrainConfig:
-        role = "coder" if config.coder.player == "llm" else "tester"
-        try:
-            computing = computing_of(config)
-        except ValueError as error:
-            raise RunError(f"Cannot make the {role}: {error}") from error
-        say(f"Computing in {computing}.")
-        return decided_computing(config, computing)
 
     def referee(self, sandbox: Sandbox, rules: RefereeConfig) -> Referee:
         """Make what judges, from the run's own sandbox."""
@@ -334,15 +304,3 @@ def _spare_memory(say: Callable[[str], None]) -> bool:
         "memory is given back at once."
     )
     return True
-
-
-def _check_folders(config: TrainConfig) -> None:
-    """Refuse a model that is no folder, or has no chat template, before torch is imported, which takes long."""
-    for role in roles_of(config):
-        if config.player(role).player == "llm":
-            try:
-                folder = local_folder(config.model_of(role))
-                if folder is not None:
-                    check_chat(folder)
-            except ModelError as error:
-                raise RunError(f"Cannot make the {role}: {error}") from error

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Literal
 
 from codea1_env.agents.llm import trainer_settings
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.trainer_drive import UpdateError
+from codea1_env.agents.llm.trainer_settings import TrainerSetup, UpdateShape
 from codea1_env.agents.llm.trl_internals import with_algorithm
-from codea1_env.training.config import (
-    OF_TRAINER,
-    RunError,
-    TrainConfig,
-    algorithm_of,
-    who_needs_one,
-)
+from codea1_env.training.config import OF_TRAINER, RunError, TrainConfig, algorithm_of
 
 Role = Literal["coder", "tester", "model"]
 """Who answers; "model" is one that plays both roles."""
@@ -85,102 +80,63 @@ def check_batches(config: TrainConfig, problems: int, *, gpu: bool) -> None:
         own = config.player(role)
         if own.freeze:
             continue
-        fields = own.trainer
-        passes = fields.get("num_iterations", config.num_iterations)
-        try:
-            trainer_settings.batches_of(
-                fields,
-                *update_shape(config, role, step),
-                passes,
-                config.devices_of(role).learn,
-                gpu,
-            )
-        except ValueError as error:
-            raise RunError(f"Cannot make the {role}: {error}") from error
+        passes = own.trainer.get("num_iterations", config.num_iterations)
+        learn, shape = config.devices_of(role).learn, update_shape(config, role, step)
+        with making(role):
+            trainer_settings.batches_of(own.trainer, *shape, passes, learn, gpu)
+
+
+def trainer_setup(
+    config: TrainConfig, role: Role, problems: int, formats: Mapping[str, bool]
+) -> TrainerSetup:
+    """Say what the trainer of a role is made from; `formats` are its names of the number format.
+
+    A step has no more than so many problems. Raises a ValueError if the run decides a field, or there is no such algorithm.
+    """
+    own = config.player(role)
+    algorithm = algorithm_of(config, "coder" if role == "model" else role)
+    of_algorithm = getattr(algorithm, "trainer", {})
+    trainer_cls, config_cls = trainer_settings.find_trainer(config.trainer_cls)
+    decided = {**trainer_settings.DECIDED, **trainer_settings.decided_by(algorithm)}
+    trainer_settings.check_undecided(own.trainer, decided)
+    try:
+        trainer_settings.check_undecided(of_algorithm, decided)
+    except ValueError as error:
+        raise ValueError(f"{type(algorithm).__name__}.trainer: {error}") from error
+    groups, size = update_shape(config, role, min(config.problems_per_step, problems))
+    return TrainerSetup(
+        UpdateShape(groups, size, config.max_steps),
+        own.sampling,
+        {
+            "learning_rate": own.learning_rate,
+            **{name: getattr(config, name) for name in OF_TRAINER},
+            **of_algorithm,
+            **formats,
+            **own.trainer,
+        },
+        config.tester.sampling if role == "model" else None,
+        with_algorithm(trainer_cls, algorithm),
+        config_cls,
+    )
 
 
 _SIZES = ("per_device_train_batch_size", "gradient_accumulation_steps")
 
 
-class TrainerArguments:
-    """Arguments of players that learn, as far as they are those of their trainers. A step has no more than so many problems.
+def check_trainers(config: TrainConfig, problems: int, *, elsewhere: bool = False) -> None:
+    """Make the configuration of every trainer, before anything is loaded; a RunError if that fails.
 
-    Raises a RunError if there is no such algorithm.
+    Where the run learns `elsewhere`, with another number of processes, the sizes of batches are left out.
     """
-
-    def __init__(self, config: TrainConfig, problems: int) -> None:
-        self._config = config
-        self._groups = min(config.problems_per_step, problems)
-        try:
-            self._algorithms = {
-                role: algorithm_of(config, role)
-                for role in who_needs_one(config)
-                if config.player(role).player == "llm"
-            }
-        except ValueError as error:
-            raise RunError(str(error)) from error
-
-    def of(self, role: Role, formats: Mapping[str, bool]) -> dict[str, Any]:
-        """Return the arguments of a role's player; `formats` are the trainer's names of the number format.
-
-        Raises a ValueError if the run decides a field.
-        """
-        config, own = self._config, self._config.player(role)
-        shape = trainer_settings.UpdateShape(
-            *update_shape(config, role, self._groups), config.max_steps
-        )
-        algorithm = self._algorithm(role)
-        trainer_cls, config_cls = trainer_settings.find_trainer(config.trainer_cls)
-        decided = {**trainer_settings.DECIDED, **trainer_settings.decided_by(algorithm)}
-        trainer_settings.check_undecided(own.trainer, decided)
-        try:
-            trainer_settings.check_undecided(getattr(algorithm, "trainer", {}), decided)
-        except ValueError as error:
-            raise ValueError(f"{type(algorithm).__name__}.trainer: {error}") from error
-        return {
-            "role": role,
-            "shape": shape,
-            "fields": self._fields(role, formats),
-            "trainer_cls": with_algorithm(trainer_cls, algorithm),
-            "config_cls": config_cls,
-            "tester_sampling": config.tester.sampling if role == "model" else None,
-        }
-
-    def check(self, roles: Sequence[Role], *, elsewhere: bool = False) -> None:
-        """Make the configuration of every trainer, before anything is loaded; a RunError if that fails.
-
-        Where the run learns `elsewhere`, with another number of processes, the sizes of batches are left out.
-        """
-        left_out = _SIZES if elsewhere else ()
-        for role in roles:
-            if self._config.player(role).freeze:
-                continue
-            with making(role), tempfile.TemporaryDirectory(prefix="codea1-trainer-") as folder:
-                # Which number format computes fastest is not known yet.
-                taught = self.of(role, {"bf16": False, "fp16": False})
-                fields = {name: v for name, v in taught["fields"].items() if name not in left_out}
-                samplings = (self._config.player(role).sampling, taught["tester_sampling"])
-                trainer_settings.grpo_config(
-                    fields,
-                    taught["shape"],
-                    samplings=list(filter(None, samplings)),
-                    config_cls=taught["config_cls"],
-                    seed=0,
-                    folder=folder,
-                )
-
-    def _fields(self, role: Role, formats: Mapping[str, bool]) -> dict[str, Any]:
-        config = self._config
-        return {
-            "learning_rate": config.player(role).learning_rate,
-            **{name: getattr(config, name) for name in OF_TRAINER},
-            **getattr(self._algorithm(role), "trainer", {}),
-            **formats,
-            **config.player(role).trainer,
-        }
-
-    def _algorithm(self, role: Role) -> Any:
-        return self._algorithms.get("coder" if role == "model" else role)
+    left_out = _SIZES if elsewhere else ()
+    for role in roles_of(config):
+        if config.player(role).freeze:
+            continue
+        with making(role), tempfile.TemporaryDirectory(prefix="codea1-trainer-") as folder:
+            # Which number format computes fastest is not known yet.
+            setup = trainer_setup(config, role, problems, {"bf16": False, "fp16": False})
+            fields = {name: v for name, v in setup.fields.items() if name not in left_out}
+            replace(setup, fields=fields).config(0, folder)
 
 
 @contextmanager
@@ -195,6 +151,4 @@ def making(role: Role) -> Iterator[None]:
 def check_trainer_fields(config: TrainConfig) -> None:
     """Raise a RunError for a wrong field of a trainer, on a machine that need not be the one where it learns; without TRL nothing."""
     if find_spec("trl") is not None:
-        here = replace(config, backend="transformers")
-        arguments = TrainerArguments(here, config.problems_per_step)
-        arguments.check(roles_of(here), elsewhere=True)
+        check_trainers(config, config.problems_per_step, elsewhere=True)

@@ -50,11 +50,6 @@ class Usage:
         }
 
 
-def total(usages: Sequence[Usage]) -> Usage:
-    """Sum of the usage of several batches of answers."""
-    return Usage(*map(sum, zip(*map(dataclasses.astuple, usages), strict=True)))
-
-
 @dataclass(frozen=True)
 class Fitted:
     """A prompt that is short enough."""
@@ -134,6 +129,7 @@ class LLMAgent(FixedAgent):
         seed: Seed of the draws.
         adapter: The engine's adapter for this player; None for the model without one.
         write: The wording: turns an observation into a chat.
+        tester_sampling: How suites are drawn, by one model in both roles; None for a player of one role.
 
     Raises:
         ValueError: The model's context has no room for a prompt beside the longest answer.
@@ -147,6 +143,7 @@ class LLMAgent(FixedAgent):
         *,
         adapter: str | None = None,
         write: prompts.PromptTemplate = prompts.DEFAULT,
+        tester_sampling: SamplingConfig | None = None,
     ) -> None:
         self.backend = backend
         self.sampling = sampling
@@ -155,8 +152,12 @@ class LLMAgent(FixedAgent):
         self.completions: list[Completion] = []
         self.prompts: list[Fitted] = []
         self.usage = Usage()
+        self._tester_sampling = tester_sampling
         self._write = write
-        self._limit = longest_prompt(sampling, backend.context_length)
+        self._limits = [
+            longest_prompt(each, backend.context_length)
+            for each in (sampling, tester_sampling or sampling)
+        ]
         self._calls = 0
 
     def reset(self, seed: int) -> None:
@@ -166,23 +167,36 @@ class LLMAgent(FixedAgent):
     def act(self, observations: Sequence[Observation]) -> list[str]:
         """Return one answer for each observation, in order: the model's text as it is."""
         started = time.perf_counter()
-        self.prompts = self.fitted(observations)
+        self.prompts = self._fitted(observations)
         seed = np.random.SeedSequence([self.seed, self._calls]).generate_state(1)[0]
-        answers = self.backend.generate(
-            [prompt.messages for prompt in self.prompts], self.sampling, int(seed), self.adapter
-        )
-        self.completions = answers
+        if self._tester_sampling is None:
+            parts = [(list(range(len(observations))), self.sampling)]
+        else:  # each role's, also without any: of several processes all must ask as often
+            of_turn: list[list[int]] = [[], []]
+            for place, observation in enumerate(observations):
+                of_turn[observation["turn"]].append(place)
+            parts = list(zip(of_turn, (self.sampling, self._tester_sampling), strict=True))
+        answers: dict[int, Completion] = {}
+        for places, sampling in parts:
+            chats = [self.prompts[place].messages for place in places]
+            found = self.backend.generate(chats, sampling, int(seed), self.adapter)
+            answers.update(zip(places, found, strict=True))
+        self.completions = [answers[place] for place in range(len(observations))]
         self._calls += 1
-        self.usage = Usage(
+        self.usage = self._used(time.perf_counter() - started)
+        return [answer.text for answer in self.completions]
+
+    def _used(self, seconds: float) -> Usage:
+        answers = self.completions
+        return Usage(
             answers=len(answers),
             prompt_tokens=sum(answer.prompt_tokens for answer in answers),
             completion_tokens=sum(answer.completion_tokens for answer in answers),
             truncated=sum(answer.truncated for answer in answers),
             shortened=sum(bool(prompt.cut) for prompt in self.prompts),
-            seconds=time.perf_counter() - started,
+            seconds=seconds,
             untold=sum(answer.prompt_tokens + answer.completion_tokens == 0 for answer in answers),
         )
-        return [answer.text for answer in answers]
 
     @property
     def calls(self) -> int:
@@ -195,7 +209,7 @@ class LLMAgent(FixedAgent):
 
     def chat(self, observation: Observation) -> list[Message]:
         """Return the chat that the model is shown for an observation, shortened if it had to be."""
-        return self.fitted([observation])[0].messages
+        return self._fitted([observation])[0].messages
 
     def save(self, path: Path) -> None:
         """Write how many batches were drawn."""
@@ -205,66 +219,17 @@ class LLMAgent(FixedAgent):
         """Go on with the draws where `save` was called."""
         self._calls = int(read_json(path / "agent.json")["calls"])
 
-    def fitted(self, observations: Sequence[Observation]) -> list[Fitted]:
-        """Return the prompts. Equal observations, as in a group, get one."""
+    def _fitted(self, observations: Sequence[Observation]) -> list[Fitted]:
+        """Write the prompts. Equal observations, as in a group, get one."""
         known: dict[tuple[object, ...], Fitted] = {}
-        keys = [tuple(observation.values()) for observation in observations]
-        for key, observation in zip(keys, observations, strict=True):
+        found = []
+        for seen in observations:
+            key = tuple(seen.values())
             if key not in known:
-                known[key] = fit(observation, self._write, self.backend.count_tokens, self._limit)
-        return [known[key] for key in keys]
-
-
-class BothRoles(LLMAgent):
-    """An agent that answers as coder or as tester, whichever an observation asks for: self-play with one model."""
-
-    def __init__(self, coder: LLMAgent, tester: LLMAgent) -> None:
-        self._turns = {"coder": coder, "tester": tester}
-        self.sampling = coder.sampling
-        self.completions: list[Completion] = []
-        self.usage = Usage()
-
-    def act(self, observations: Sequence[Observation]) -> list[str]:
-        """Return one answer for each observation, in order. See `LLMAgent.act`."""
-        answers: dict[int, Completion] = {}
-        for turn, agent in enumerate(self._turns.values()):
-            places = [i for i, each in enumerate(observations) if each["turn"] == turn]
-            # Without observations, too: of several processes all must count their calls alike.
-            agent.act([observations[i] for i in places])
-            answers.update(zip(places, agent.completions, strict=True))
-        self.completions = [answers[i] for i in range(len(observations))]
-        self.usage = total([agent.usage for agent in self._turns.values()])
-        return [answer.text for answer in self.completions]
-
-    def reset(self, seed: int) -> None:
-        """Start the draws of both roles anew, from a seed."""
-        for agent in self._turns.values():
-            agent.reset(seed)
-
-    @property
-    def calls(self) -> int:
-        """How many batches each role has drawn."""
-        return next(iter(self._turns.values())).calls
-
-    def draw_from(self, calls: int) -> None:
-        """Let both roles draw as if so many batches had been drawn."""
-        for agent in self._turns.values():
-            agent.draw_from(calls)
-
-    def chat(self, observation: Observation) -> list[Message]:
-        """Return the chat that the model is shown for an observation."""
-        return list(self._turns.values())[observation["turn"]].chat(observation)
-
-    def save(self, path: Path) -> None:
-        """Write how far the random numbers of both roles are used up."""
-        for name, agent in self._turns.items():
-            (path / name).mkdir()
-            agent.save(path / name)
-
-    def load(self, path: Path) -> None:
-        """Restore what `save` wrote."""
-        for name, agent in self._turns.items():
-            agent.load(path / name)
+                limit = self._limits[seen["turn"]]
+                known[key] = fit(seen, self._write, self.backend.count_tokens, limit)
+            found.append(known[key])
+        return found
 
 
 class LanguagePlayer:
@@ -283,7 +248,7 @@ class LanguagePlayer:
     def take_usage(self) -> Usage:
         """Return the usage of all answers since the last call of this method."""
         used, self._usage = self._usage, []
-        return total(used)
+        return Usage(*map(sum, zip(*map(dataclasses.astuple, used), strict=True)))
 
     def save(self, path: Path) -> None:
         """Write how far its random numbers are used up."""

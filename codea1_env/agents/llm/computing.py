@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from codea1_env.support.extras import require
+from codea1_env.support.extras import Lazy
 from codea1_env.support.machine import usable_cores
 
+torch: Any = Lazy("torch")
 Dtype = Literal["float32", "bfloat16", "float16"]
 """What matrices are multiplied in. Trained parameters are float32 in any case."""
 _MULTIPLY_BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
@@ -51,12 +52,24 @@ def choose_computing(
 
     Raises a ValueError for what this device has not.
     """
-    torch: Any = require("torch")
-    _check_dtype(dtype, device)
+    if dtype is not None and dtype not in get_args(Dtype):
+        raise ValueError(
+            f"Expect dtype to be one of auto, {', '.join(get_args(Dtype))}, actually: {dtype!r}"
+        )
     check_threads(threads)
     if device.startswith("cpu"):
+        if dtype == "float16":
+            raise ValueError(
+                "Expect dtype to be float32 or bfloat16 on a processor, actually: 'float16', which only GPUs train "
+                "in. Leave dtype out to take the faster of the two."
+            )
         return Computing(dtype or fastest_format(), threads or usable_cores())
     supported = torch.cuda.is_bf16_supported(including_emulation=False)
+    if dtype == "bfloat16" and not supported:
+        raise ValueError(
+            f"Expect a GPU that computes in bfloat16, actually: {torch.cuda.get_device_name()} does not. "
+            "Choose float32 or float16."
+        )
     best: Dtype = "bfloat16" if supported else "float32"
     return Computing(dtype or best, threads or torch.get_num_threads())
 
@@ -73,7 +86,6 @@ def fastest_format(cpuinfo: Path = Path("/proc/cpuinfo")) -> Dtype:
 @contextmanager
 def thread_number(number: int | None) -> Iterator[None]:
     """Compute with so many threads; None for as many as before."""
-    torch: Any = require("torch")
     before = torch.get_num_threads()
     if number is None or number == before:
         yield
@@ -83,22 +95,3 @@ def thread_number(number: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _check_dtype(dtype: str | None, device: str) -> None:
-    if dtype is not None and dtype not in get_args(Dtype):
-        raise ValueError(
-            f"Expect dtype to be one of auto, {', '.join(get_args(Dtype))}, actually: {dtype!r}"
-        )
-    if dtype == "float16" and device.startswith("cpu"):
-        raise ValueError(
-            "Expect dtype to be float32 or bfloat16 on a processor, actually: 'float16', which only GPUs train "
-            "in. Leave dtype out to take the faster of the two."
-        )
-    if dtype == "bfloat16" and not device.startswith("cpu"):
-        torch: Any = require("torch")
-        if not torch.cuda.is_bf16_supported(including_emulation=False):
-            raise ValueError(
-                f"Expect a GPU that computes in bfloat16, actually: {torch.cuda.get_device_name()} does not. "
-                "Choose float32 or float16."
-            )

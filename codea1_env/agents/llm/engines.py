@@ -1,10 +1,8 @@
-"""Starts what generates: the engines of a run, and a player from the name of a model or from what a run has exported."""
+"""Starts what generates: engines beside trained models, and a player from the name of a model or from what a run has exported."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -28,14 +26,10 @@ from codea1_env.agents.models import (
 )
 from codea1_env.support.extras import missing
 
-EngineKind = Literal["vllm", "server"]
-"""What generates for a run beside the trained models: vLLM in this process, or a server elsewhere."""
 Engine = Literal["transformers", "vllm"]
 """What can generate in this process."""
 
 _GPU_SHARE_ALONE = 0.9  # for an engine that shares it with nobody
-_Place = tuple[Path, str | None]
-"""Folder of an engine's model, and the player that has the engine to itself."""
 _VLLM_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """Ranks of adapters that vLLM makes room for; an adapter may be of any rank up to that."""
 _ADAPTER = "player"
@@ -49,85 +43,34 @@ SAMPLING = SamplingConfig(
 """As the paper evaluates its models; answers end behind their first block of code."""
 
 
-class Engines:
-    """Starts the engine of a player when it is asked for, and remembers it.
-
-    Players with the same model share an engine, in which each has an adapter of its own. Without adapters each player
-    has an engine to itself.
-
-    Args:
-        kind: What generates.
-        models: Role -> folder of the model that plays it, of all roles that language models play.
-        context_length: Tokens that prompt and answer together may have.
-        lora_rank: Of the adapters; 0 if all weights are trained.
-        server_url: Where a server answers.
-        gpu_share: Of the GPU's memory for all engines of vLLM together; the learners want the rest.
-
-    Raises:
-        BackendError: There can be no such engines here.
-    """
-
-    def __init__(
-        self,
-        kind: EngineKind,
-        models: Mapping[str, Path],
-        *,
-        context_length: int,
-        lora_rank: int,
-        server_url: str,
-        gpu_share: float = 0.4,
-    ) -> None:
-        check_engine(kind)
-        if kind == "server" and len(set(models.values())) > 1:
-            named = ", ".join(f"{role}: {folder}" for role, folder in models.items())
-            raise BackendError(
-                f"Expect one model for all players with backend='server' (a server has one), actually: {named}. Leave "
-                "coder.model and tester.model out, or set backend to 'vllm' or 'transformers'"
-            )
-        self._kind = kind
-        self._context_length = context_length
-        self._lora_rank = lora_rank
-        self._server_url = server_url
-        self._gpu_share = gpu_share
-        self._places: dict[str, _Place] = {
-            role: (folder, None if lora_rank else role) for role, folder in models.items()
-        }
-        self._started: dict[_Place, Backend] = {}
-
-    def of(self, role: str) -> Backend:
-        """Return the engine that answers for a role. Raises a BackendError if it cannot start."""
-        place = self._places[role]
-        if place not in self._started:
-            self._started[place] = self._start(place)
-        return self._started[place]
-
-    def close(self) -> None:
-        """Free what the engines hold. All at once: of several in one process none works after the first is gone."""
-        for engine in self._started.values():
-            engine.close()
-        self._started.clear()
-
-    def _start(self, place: _Place) -> Backend:
-        folder = place[0]
-        if self._kind == "server":
-            return OpenAIBackend(
-                self._server_url,
-                tokenizer=load_tokenizer(folder),
-                context_length=self._context_length,
-                vllm=True,
-            )
-        players = Counter(self._places.values())
-        wanted = self._lora_rank  # vLLM takes some ranks only: the smallest that has room for it
-        rank = next((room for room in _VLLM_RANKS if room >= wanted), wanted) if wanted else None
-        return _vllm(
-            folder, self._context_length, rank, players[place], self._gpu_share / len(players)
-        )
-
-
 def check_engine(kind: Any) -> None:
     """Refuse vLLM's engine where it is not installed, before anything is loaded."""
     if kind == "vllm" and find_spec("vllm") is None:
         raise missing("vllm", "vllm")
+
+
+def server_engine(url: str, folder: Path, context_length: int) -> Backend:
+    """Ask a vLLM server that takes the adapters of players. Raises a BackendError if there is none."""
+    tokenizer = load_tokenizer(folder)
+    return OpenAIBackend(url, tokenizer=tokenizer, context_length=context_length, vllm=True)
+
+
+def vllm_engine(
+    folder: Path, context_length: int, rank: int | None, adapters: int, gpu_share: float
+) -> Backend:
+    """Start vLLM in this process, for so many adapters of a rank, None for none, and a share of the GPU's memory.
+
+    Raises a BackendError if it cannot start.
+    """
+    return vllm_backend.VLLMBackend(
+        folder,
+        context_length=context_length,
+        max_lora_rank=rank and next((room for room in _VLLM_RANKS if room >= rank), rank),
+        max_loras=adapters,
+        gpu_memory_utilization=gpu_share,
+        # A graph is not worth its compilation where there is no GPU.
+        enforce_eager=best_device() == "cpu",
+    )
 
 
 def is_model(name: str) -> bool:
@@ -173,7 +116,7 @@ def load_player(
     else:
         wanted = sampling.max_prompt_length + sampling.max_completion_length
         length = min(wanted, context_of(weights.model) or wanted)
-        engine = _vllm(weights.model, length, weights.rank, 1, _GPU_SHARE_ALONE)
+        engine = vllm_engine(weights.model, length, weights.rank, 1, _GPU_SHARE_ALONE)
     if weights.adapter is None:
         return LLMAgent(engine, sampling, seed, write=write)
     try:
@@ -181,20 +124,6 @@ def load_player(
     except BackendError as error:
         raise ModelError(str(error)) from error
     return LLMAgent(engine, sampling, seed, adapter=_ADAPTER, write=write)
-
-
-def _vllm(
-    folder: Path, context_length: int, rank: int | None, adapters: int, gpu_share: float
-) -> Backend:
-    # A graph is not worth its compilation where there is no GPU.
-    return vllm_backend.VLLMBackend(
-        folder,
-        context_length=context_length,
-        max_lora_rank=rank,
-        max_loras=adapters,
-        gpu_memory_utilization=gpu_share,
-        enforce_eager=best_device() == "cpu",
-    )
 
 
 class _Weights(NamedTuple):

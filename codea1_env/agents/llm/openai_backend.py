@@ -27,14 +27,18 @@ from codea1_env.agents.llm.completions import (
     encode_chat,
     report,
 )
-from codea1_env.support.extras import require
+from codea1_env.support.extras import Lazy
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-
+httpx: Any = Lazy("httpx", "evaluation")
 _AGAIN = frozenset([408, 409, 425, 429, 500, 502, 503, 504])
 """Answers after which the same request may succeed."""
+CONCURRENCY = 32
+"""Requests at a time."""
+_PATIENCE = 300.0
+"""Seconds to wait for one answer."""
 FIRST_DELAY = 0.5
 """Seconds before the second attempt; each further delay is twice as long."""
 _CLOSING = 5.0
@@ -66,15 +70,11 @@ class OpenAIBackend:
     Args:
         base_url: Like "http://127.0.0.1:8000/v1".
         model: The model's name at the server; None for the server's first model.
-        api_key: The server's key; None for OPENAI_API_KEY of the environment.
         tokenizer: The model's, to know how long prompts are. Without it, lengths are estimated from above.
         context_length: Tokens that prompt and answer together may have.
         vllm: The server is vLLM, which tells tokens and probabilities, and loads adapters. Others refuse what this takes.
-        concurrency: Requests at a time.
-        timeout: Seconds to wait for one answer.
         attempts: Attempts of a request before giving up.
         fields: More fields of every request for an answer, such as reasoning_effort; None leaves a field out.
-        headers: More headers of every request.
     """
 
     def __init__(
@@ -82,27 +82,22 @@ class OpenAIBackend:
         base_url: str,
         model: str | None = None,
         *,
-        api_key: str | None = None,
         tokenizer: PreTrainedTokenizerBase | None = None,
         context_length: int = 4096,
         vllm: bool = False,
-        concurrency: int = 32,
-        timeout: float = 300.0,
         attempts: int = 5,
         fields: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
     ) -> None:
         if not base_url.startswith(("http://", "https://")):
             raise ValueError(
                 f"Expect base_url to begin with http:// or https://, actually: {base_url!r}"
             )
-        key = api_key or os.environ.get("OPENAI_API_KEY")
-        self._httpx: Any = require("httpx", "evaluation")
-        self._client = self._httpx.Client(
-            headers={**({"Authorization": f"Bearer {key}"} if key else {}), **(headers or {})},
-            timeout=timeout,
+        key = os.environ.get("OPENAI_API_KEY")
+        self._client = httpx.Client(
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=_PATIENCE,
             follow_redirects=True,
-            limits=self._httpx.Limits(max_connections=None),  # as many as there are threads
+            limits=httpx.Limits(max_connections=None),  # as many as there are threads
             trust_env=_OWN.match(base_url) is None,
             verify=ssl.create_default_context(),  # what the machine trusts
         )
@@ -111,7 +106,6 @@ class OpenAIBackend:
         self._more = dict(fields or {})
         self.model = model or self._first_model()
         self.tokenizer = tokenizer
-        self.concurrency = concurrency
         self.context_length = context_length
         self._vllm = vllm
         self._copies = tempfile.TemporaryDirectory(prefix=_COPIES)
@@ -143,15 +137,14 @@ class OpenAIBackend:
             for row, messages in enumerate(prompts)
         ]
         cancelled = threading.Event()
-        pool = ThreadPoolExecutor(max_workers=self.concurrency)
+        pool = ThreadPoolExecutor(max_workers=CONCURRENCY)
         try:
             answers = [pool.submit(self._ask, body, cancelled) for body in bodies]
             report(0.0)
             for come, answer in enumerate(as_completed(answers), 1):
-                if isinstance(answer.exception(), _NotSentError):
-                    continue  # because of another, which says why
-                answer.result()
-                report(come / len(answers))
+                if not isinstance(answer.exception(), _NotSentError):  # because of another
+                    answer.result()
+                    report(come / len(answers))
             return [answer.result() for answer in answers]
         finally:
             # After a failure or Ctrl-C nothing is worth waiting for.
@@ -285,7 +278,7 @@ class OpenAIBackend:
                 answer = self._client.request(method, url, content=data, headers=headers)
                 if answer.is_success:
                     return answer.json() if decode else answer.text
-            except (self._httpx.HTTPError, self._httpx.InvalidURL, ValueError) as error:
+            except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
                 reason = str(error) or type(error).__name__
                 continue
             code = answer.status_code

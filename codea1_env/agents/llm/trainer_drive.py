@@ -19,8 +19,11 @@ from codea1_env.agents.llm import trl_internals
 from codea1_env.agents.llm.computing import thread_number
 from codea1_env.agents.llm.shared_prompts import shared_prompts
 from codea1_env.agents.policy import AlgorithmError
-from codea1_env.support.extras import require
+from codea1_env.support.extras import Lazy, require
 
+torch: Any = Lazy("torch")
+transformers: Any = Lazy("transformers")
+greenlet: Any = Lazy("greenlet")
 _ROUNDING = 1e-9  # difference of rewards that are equal
 _NOT_METRICS = {"epoch", "step", "step_time", "total_flos", "learning_rate", "reward"}
 """Entries of a trainer's log that differ between equal runs, or say nothing, or nothing new: the run has
@@ -74,10 +77,6 @@ class TrainerDrive:
         name: str = "model",
         seed: int = 0,
     ) -> None:
-        greenlet = require("greenlet").greenlet
-        from datasets import Dataset
-        from transformers import PrinterCallback
-
         self._rows: list[TrainingRow] = []
         self._engine_samples = engine_samples
         self._size = args.generation_batch_size  # answers of all processes together
@@ -93,7 +92,7 @@ class TrainerDrive:
                 processing_class=tokenizer,
                 peft_config=peft_config,
                 # Never read: the answers that `rollout_func` returns bring their own prompts.
-                train_dataset=Dataset.from_dict(
+                train_dataset=require("datasets").Dataset.from_dict(
                     {"prompt": [""] * (self._size // args.num_generations)}
                 ),
                 reward_funcs=_rewards,
@@ -101,9 +100,9 @@ class TrainerDrive:
             )
             if engine_samples:
                 trl_internals.correct_for_engine(self.trainer)
-            self.trainer.remove_callback(PrinterCallback)
+            self.trainer.remove_callback(transformers.PrinterCallback)
             self._check_losses()
-            self._training = greenlet(lambda: self.trainer.train())
+            self._training = greenlet.greenlet(lambda: self.trainer.train())
             self._enter()
 
     @property
@@ -152,9 +151,6 @@ class TrainerDrive:
         By itself it would hide the first from its log, and spoil all weights with both. With float16 it skips steps
         whose gradient has overflowed, so that gradients are left to it.
         """
-        import torch
-        from transformers import TrainerCallback
-
         compute, algorithm = self.trainer.compute_loss, type(self.trainer).__name__
 
         def compute_loss(*arguments: Any, **named: Any) -> Any:
@@ -172,14 +168,12 @@ class TrainerDrive:
                     raise self._failed(f"{algorithm} to have a finite gradient", f"not of {name}")
 
         self.trainer.compute_loss = compute_loss
-        watcher = TrainerCallback()
+        watcher = transformers.TrainerCallback()
         watcher.on_pre_optimizer_step = check_gradients
         self.trainer.add_callback(watcher)
 
     def _check_weights(self) -> None:
         """Refuse weights that the optimizer has spoiled, though loss and gradient were numbers."""
-        import torch
-
         for name, weights in self.model.named_parameters():
             if weights.requires_grad and not torch.isfinite(weights).all():
                 raise self._failed(
@@ -192,9 +186,9 @@ class TrainerDrive:
 
     def _enter(self) -> None:
         """Let the trainer run until it wants answers, or has done all its updates."""
-        from greenlet import getcurrent
-
-        self._training.parent = getcurrent()  # where it goes on when the trainer waits or fails
+        self._training.parent = (
+            greenlet.getcurrent()
+        )  # where it goes on when the trainer waits or fails
         try:
             self._training.switch()
         except UpdateError:
@@ -279,8 +273,6 @@ def own_randomness(seed: int) -> Iterator[None]:
 
     TRL, PEFT and torch draw from them. A resumed run need not save their state.
     """
-    import torch
-
     python, arrays = random.getstate(), np.random.get_state()
     with torch.random.fork_rng():
         random.seed(seed)

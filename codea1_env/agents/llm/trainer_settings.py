@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.support.extras import Lazy, require
+
+torch: Any = Lazy("torch")
+trl: Any = Lazy("trl")
 
 
 def _fields(by: Mapping[str, str]) -> dict[str, str]:
@@ -49,8 +53,6 @@ _TOGETHER_ON_GPU, _TOGETHER_ON_CPU = 8, 16
 
 def find_trainer(name: str) -> tuple[Any, Any]:
     """Find a `trl.GRPOTrainer` by module:class, and the class of its configuration; a ValueError if there is none."""
-    import trl
-
     module, _, cls_name = name.partition(":")
     try:
         trainer = getattr(importlib.import_module(module), cls_name)
@@ -94,11 +96,6 @@ class UpdateShape:
     """Answers of a group."""
     updates: int
     """Updates of the whole run; schedules of the learning rate end with the last."""
-
-    @property
-    def rows(self) -> int:
-        """Answers of one update."""
-        return self.groups * self.group_size
 
 
 @dataclass(frozen=True)
@@ -160,67 +157,65 @@ def _largest_divisor(number: int, limit: int) -> int:
     return next(size for size in range(min(limit, number), 0, -1) if number % size == 0)
 
 
-def grpo_config(
-    fields: Mapping[str, Any],
-    shape: UpdateShape,
-    *,
-    samplings: Sequence[SamplingConfig],
-    config_cls: Any,
-    seed: int,
-    folder: str,
-) -> Any:
-    """Make the configuration of the trainer of a model that learns from rewards.
+@dataclass(frozen=True)
+class TrainerSetup:
+    """What the trainer of a model that learns from rewards is made from."""
 
-    Args:
-        fields: Field -> value, as the user set them.
-        shape: What one update learns from.
-        samplings: How answers are drawn; of a model that plays both roles, programs and then suites.
-        config_cls: `trl.GRPOConfig` or a subclass.
-        seed: Seed of the trainer.
-        folder: Where the trainer may write; nothing of it is kept.
+    shape: UpdateShape
+    sampling: SamplingConfig
+    """How answers are drawn: from all tokens. Its temperature is also that of the probabilities learned from."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """Field of `trl.GRPOConfig` -> value, as the user set them; defaults are TRL's."""
+    tester_sampling: SamplingConfig | None = None
+    """How a model that plays both roles draws its suites; None for a player of one role."""
+    trainer_cls: Any = None
+    """A subclass of `trl.GRPOTrainer`; None for that class."""
+    config_cls: Any = None
+    """A subclass of `trl.GRPOConfig`; None for that class."""
 
-    Raises:
-        ValueError: A field is wrong, the batch cannot be divided, or such answers teach nothing.
-    """
-    for each in samplings:
-        each.check_for_learning()
-    if len({each.temperature for each in samplings}) > 1:
-        raise ValueError(
-            "Expect one temperature for both roles of a model (its trainer has one), actually: "
-            f"{samplings[0].temperature!r} and {samplings[1].temperature!r}"
-        )
-    check_undecided(fields)
-    values = {
-        # Not the library's defaults: progress and logs are the run's.
-        "report_to": "none",
-        "disable_tqdm": True,
-        "ddp_find_unused_parameters": False,
-        **_batch_fields(fields, shape),
-        "output_dir": folder,
-        "seed": seed % 2**31,
-        "save_strategy": "no",
-        "logging_steps": 1,
-        "generation_batch_size": shape.rows,
-        "num_generations": shape.group_size,
-        "temperature": samplings[0].temperature,
-        "max_completion_length": max(each.max_completion_length for each in samplings),
-    }
-    try:
-        return config_cls(**values)
-    except Exception as error:  # the class may be of the user's own
-        said = " ".join(str(error).split())
-        raise ValueError(
-            f"{config_cls.__name__} refuses its fields: {type(error).__name__}: {said}"
-        ) from error
+    def config(self, seed: int, folder: str) -> Any:
+        """Make the configuration of the trainer, which may write into a folder; nothing of it is kept.
+
+        Raises a ValueError if a field is wrong, the batch cannot be divided, or such answers teach nothing.
+        """
+        samplings = [each for each in (self.sampling, self.tester_sampling) if each is not None]
+        for each in samplings:
+            each.check_for_learning()
+        if len({each.temperature for each in samplings}) > 1:
+            raise ValueError(
+                "Expect one temperature for both roles of a model (its trainer has one), actually: "
+                f"{samplings[0].temperature!r} and {samplings[1].temperature!r}"
+            )
+        check_undecided(self.fields)
+        config_cls = self.config_cls or trl.GRPOConfig
+        values = {
+            # Not the library's defaults: progress and logs are the run's.
+            "report_to": "none",
+            "disable_tqdm": True,
+            "ddp_find_unused_parameters": False,
+            **_batch_fields(self.fields, self.shape),
+            "output_dir": folder,
+            "seed": seed % 2**31,
+            "save_strategy": "no",
+            "logging_steps": 1,
+            "generation_batch_size": self.shape.groups * self.shape.group_size,
+            "num_generations": self.shape.group_size,
+            "temperature": self.sampling.temperature,
+            "max_completion_length": max(each.max_completion_length for each in samplings),
+        }
+        try:
+            return config_cls(**values)
+        except Exception as error:  # the class may be of the user's own
+            said = " ".join(str(error).split())
+            raise ValueError(
+                f"{config_cls.__name__} refuses its fields: {type(error).__name__}: {said}"
+            ) from error
 
 
 def _batch_fields(fields: Mapping[str, Any], shape: UpdateShape) -> dict[str, Any]:
     """Add batches and steps to the user's fields. A user's step is one of the game, a trainer's one of its optimizer."""
-    import torch
-    from accelerate import PartialState
-
     gpu = torch.cuda.is_available()
-    processes = PartialState(cpu=not gpu).num_processes
+    processes = require("accelerate").PartialState(cpu=not gpu).num_processes
     passes = fields.get("num_iterations", 1)
     batches = batches_of(fields, shape.groups, shape.group_size, passes, processes, gpu)
     values = {

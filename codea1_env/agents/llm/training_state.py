@@ -21,7 +21,13 @@ from codea1_env.agents.llm.trainer_drive import TrainerDrive
 from codea1_env.agents.llm.trl_internals import counters_of, restore_counters
 from codea1_env.agents.models import public_name
 from codea1_env.agents.state import load_saved_state, read_json, saved_state, write_json
+from codea1_env.support.extras import Lazy
 
+torch: Any = Lazy("torch")
+sharding: Any = Lazy("torch.distributed.tensor")
+peft: Any = Lazy("peft")
+safetensors: Any = Lazy("safetensors")
+tensor_files: Any = Lazy("safetensors.torch")
 _VERSION = 1
 _COUNTERS = ("global_step", "num_input_tokens_seen")
 _OF_SCHEDULE = ("lr", "initial_lr")
@@ -29,8 +35,6 @@ _OF_SCHEDULE = ("lr", "initial_lr")
 
 def fingerprint(model: Any) -> str:
     """Digest of a model's shapes and of a few of its weights."""
-    import torch
-
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         few = tensor.detach().flatten()[:16].to("cpu", torch.float32)
@@ -42,11 +46,9 @@ def fingerprint(model: Any) -> str:
 def save_weights(model: Any, tokenizer: Any, folder: Path) -> Path:
     """Write trained weights so that plain peft or transformers loads them, a tokenizer beside whole ones; returns their folder."""
     if hasattr(model, "peft_config"):
-        from peft import get_peft_model_state_dict
-
         target = folder / "adapter"
         target.mkdir()
-        _write(get_peft_model_state_dict(model), target / "adapter_model.safetensors")
+        _write(peft.get_peft_model_state_dict(model), target / "adapter_model.safetensors")
         config = model.peft_config["default"].to_dict() | {"inference_mode": True}
         base = config["base_model_name_or_path"] or ""
         config["base_model_name_or_path"] = public_name(base) or base  # another machine finds that
@@ -65,50 +67,39 @@ def save_weights(model: Any, tokenizer: Any, folder: Path) -> Path:
 
 def _write(tensors: Mapping[str, Any], path: Path) -> None:
     """Write tensors with an ordinary mode: safetensors writes for the owner alone."""
-    from safetensors.torch import save_file
-
     with _as_os_error(path.parent):
-        save_file(_on_cpu(tensors), path)
+        tensor_files.save_file(_on_cpu(tensors), path)
     path.chmod(0o644)
 
 
 @contextmanager
 def _as_os_error(folder: Path) -> Iterator[None]:
     """Raise an OSError where safetensors, which has an error class of its own, cannot write: the disk is full, say."""
-    from safetensors import SafetensorError
-
     try:
         yield
-    except SafetensorError as error:
+    except safetensors.SafetensorError as error:
         raise OSError(f"cannot write to {folder}: {error}") from error
 
 
 def load_weights(model: Any, folder: Path) -> None:
     """Restore what `save_weights` wrote into this folder. Raises a ValueError if it is damaged, or of another model."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     try:
         if hasattr(model, "peft_config"):
-            from peft import get_peft_model_state_dict, set_peft_model_state_dict
-
-            weights = load_file(folder / "adapter" / "adapter_model.safetensors")
-            if other := weights.keys() ^ get_peft_model_state_dict(model).keys():
+            weights = tensor_files.load_file(folder / "adapter" / "adapter_model.safetensors")
+            if other := weights.keys() ^ peft.get_peft_model_state_dict(model).keys():
                 raise KeyError(f"another adapter, by {min(other)}")
-            set_peft_model_state_dict(model, weights)
+            peft.set_peft_model_state_dict(model, weights)
         else:
-            weights = load_file(folder / "model" / "model.safetensors")
+            weights = tensor_files.load_file(folder / "model" / "model.safetensors")
             own = model.state_dict()
             weights = {name: _divided(value, own.get(name)) for name, value in weights.items()}
             model.load_state_dict(weights, strict=False)  # tied weights are there once
-    except (OSError, RuntimeError, KeyError, SafetensorError) as error:
+    except (OSError, RuntimeError, KeyError, safetensors.SafetensorError) as error:
         raise ValueError(f"Expect weights of this model in {folder}, actually: {error}") from error
 
 
 def save_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
     """Write optimizer, schedule, counters, and what an algorithm remembers, beside the fingerprint of the base."""
-    import torch
-
     trainer = drive.trainer
     optimizer = trainer.optimizer.state_dict()
     values = {
@@ -134,8 +125,6 @@ def save_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
 
 def load_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
     """Restore what `save_trainer` wrote. Raises a ValueError if it is damaged, or of another model or version."""
-    from safetensors.torch import load_file
-
     state = read_json(folder / "trainer.json")
     if state.get("version") != _VERSION:
         raise ValueError(
@@ -148,7 +137,7 @@ def load_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
             "Name that model, or start a new run."
         )
     try:
-        tensors = load_file(folder / "optimizer.safetensors")
+        tensors = tensor_files.load_file(folder / "optimizer.safetensors")
     except Exception as error:  # safetensors has an error class of its own beside OSError
         raise ValueError(f"Expect {folder} to hold an optimizer, actually: {error}") from error
     trainer = drive.trainer
@@ -173,9 +162,7 @@ def load_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
 
 def is_shard(tensor: Any) -> bool:
     """Whether a process has only a part of a tensor (FSDP)."""
-    from torch.distributed.tensor import DTensor
-
-    return isinstance(tensor, DTensor)
+    return isinstance(tensor, sharding.DTensor)
 
 
 def _on_cpu(tensors: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,10 +180,8 @@ def _divided(value: Any, like: Any) -> Any:
     """Divide a tensor as another one is, if that is, and has its shape."""
     if not is_shard(like) or getattr(value, "shape", None) != like.shape:
         return value
-    from torch.distributed.tensor import distribute_tensor
-
     # Every process has read the whole.
-    return distribute_tensor(
+    return sharding.distribute_tensor(
         value.to(like.device), like.device_mesh, like.placements, src_data_rank=None
     )
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from codea1_env.agents.policy import AlgorithmError, checked_advantages
+from codea1_env.support.extras import Lazy, require
 
+torch: Any = Lazy("torch")
 _ENTROPY = ("entropy_coef", "_last_world_entropy")
 
 
@@ -21,65 +23,58 @@ def with_algorithm(trainer_cls: Any, algorithm: Any) -> Any:
     return _with_loss(trainer_cls, algorithm) if hasattr(algorithm, "loss") else trainer_cls
 
 
-def _keeping_rewards(trainer_cls: Any) -> Any:
-    class KeepingRewards(trainer_cls):  # type: ignore[misc]
-        def _calculate_rewards(self, *given: Any, **named: Any) -> Any:
-            self._of_all_processes = super()._calculate_rewards(*given, **named)
-            return self._of_all_processes
-
-    return KeepingRewards
-
-
 def with_equal_groups(trainer_cls: Any) -> Any:
     """Subclass `trl.GRPOTrainer` so that a group of equal rewards has no advantages at all.
 
     TRL subtracts their mean with the precision of float32. What is left has one sign and is divided by 0.0001.
     """
-    import torch
 
-    if getattr(trainer_cls, "has_own_advantages", False):
+    def without(trainer: Any, rewards: Any, theirs: Any, mine: slice) -> Any:
+        summed = trainer.multi_objective_aggregation == "sum_then_normalize"
+        if trainer.scale_rewards == "batch" or not summed:
+            return theirs
+        least = torch.nan_to_num(rewards, nan=torch.inf).amin(1)
+        equal = torch.nan_to_num(rewards, nan=-torch.inf).amax(1) <= least
+        equal = equal.repeat_interleave(trainer.num_generations)[mine]
+        return theirs.masked_fill(equal.to(theirs.device), 0.0)
+
+    if hasattr(trainer_cls, "own_advantages"):
         return trainer_cls
-
-    class WithEqualGroups(_keeping_rewards(trainer_cls)):  # type: ignore[misc]
-        def _generate_and_score_completions(self, inputs: Any) -> Any:
-            output = super()._generate_and_score_completions(inputs)
-            if self.scale_rewards == "batch" or self.multi_objective_aggregation != (
-                "sum_then_normalize"
-            ):
-                return output
-            theirs = output["advantages"]
-            rewards = self._of_all_processes[:, 0].view(-1, self.num_generations)
-            least = torch.nan_to_num(rewards, nan=torch.inf).amin(1)
-            equal = torch.nan_to_num(rewards, nan=-torch.inf).amax(1) <= least
-            first = self.accelerator.process_index * len(theirs)
-            equal = equal.repeat_interleave(self.num_generations)[first : first + len(theirs)]
-            return {**output, "advantages": theirs.masked_fill(equal.to(theirs.device), 0.0)}
-
-    WithEqualGroups.__name__ = WithEqualGroups.__qualname__ = trainer_cls.__name__
-    return WithEqualGroups
+    made = _with_changed_advantages(trainer_cls, without)
+    made.__name__ = made.__qualname__ = trainer_cls.__name__
+    return made
 
 
 def _with_advantages(trainer_cls: Any, algorithm: Any) -> Any:
-    import torch
+    def own(trainer: Any, rewards: Any, theirs: Any, mine: slice) -> Any:
+        found = checked_advantages(algorithm.advantages, rewards.double().cpu().numpy())
+        return torch.from_numpy(found).flatten()[mine].to(theirs)
 
-    class WithAdvantages(_keeping_rewards(trainer_cls)):  # type: ignore[misc]
-        has_own_advantages = True
+    made = _named(_with_changed_advantages(trainer_cls, own), algorithm)
+    made.own_advantages = True
+    return made
+
+
+def _with_changed_advantages(trainer_cls: Any, change: Callable[..., Any]) -> Any:
+    """Change advantages from a trainer, the rewards of all processes, [groups, size], its advantages, and its share of both."""
+
+    class Changed(trainer_cls):  # type: ignore[misc]
+        def _calculate_rewards(self, *given: Any, **named: Any) -> Any:
+            self._of_all_processes = super()._calculate_rewards(*given, **named)
+            return self._of_all_processes
 
         def _generate_and_score_completions(self, inputs: Any) -> Any:
             output = super()._generate_and_score_completions(inputs)
             theirs = output["advantages"]
             rewards = self._of_all_processes[:, 0].view(-1, self.num_generations)
-            found = checked_advantages(algorithm.advantages, rewards.double().cpu().numpy())
             first = self.accelerator.process_index * len(theirs)
-            ours = torch.from_numpy(found).flatten()[first : first + len(theirs)]
-            return {**output, "advantages": ours.to(theirs)}
+            mine = slice(first, first + len(theirs))
+            return {**output, "advantages": change(self, rewards, theirs, mine)}
 
-    return _named(WithAdvantages, algorithm)
+    return Changed
 
 
 def _with_loss(trainer_cls: Any, algorithm: Any) -> Any:
-    import torch
-
     class WithLoss(trainer_cls):  # type: ignore[misc]
         def _get_per_token_logps_and_entropies(self, *given: Any, **named: Any) -> Any:
             found = super()._get_per_token_logps_and_entropies(*given, **named)
@@ -128,43 +123,38 @@ def correct_for_engine(trainer: Any) -> None:
     trainer._last_loaded_step = -1
 
 
-@contextmanager
-def answers_only() -> Iterator[None]:
+def answers_only() -> AbstractContextManager[None]:
     """Have TRL compute probabilities of answers alone on processors, as it does on GPUs.
 
     Elsewhere it computes those of prompts, too, and drops them: more than half of an update.
     """
-    from trl.trainer import utils
-
+    utils = require("trl.trainer.utils")
     original = getattr(utils, "_use_triton", None)
     if original is None:  # another version, which may do so by itself
-        yield
-        return
-    utils._use_triton = lambda device: device.type == "cpu" or original(device)
-    try:
-        yield
-    finally:
-        utils._use_triton = original
+        return nullcontext()
+    return _replaced(utils, "_use_triton", lambda device: device.type == "cpu" or original(device))
 
 
-@contextmanager
-def groups_together(trainer: Any) -> Iterator[None]:
+def groups_together(trainer: Any) -> AbstractContextManager[None]:
     """Let a trainer on a processor keep the order of its answers, where each step of the optimizer sums all of them.
 
     It shuffles them. Then few answers of a mini-batch have one prompt, which is computed once for all of them.
     """
-    from trl.trainer import grpo_trainer
+    module, name = require("trl.trainer.grpo_trainer"), "shuffle_sequence_dict"
+    sums_all = trainer.args.gradient_accumulation_steps == trainer.args.steps_per_generation
+    if not (hasattr(module, name) and sums_all and trainer.model.device.type == "cpu"):
+        return nullcontext()
+    return _replaced(module, name, lambda answers: answers)
 
-    arguments, original = trainer.args, getattr(grpo_trainer, "shuffle_sequence_dict", None)
-    sums_all = arguments.gradient_accumulation_steps == arguments.steps_per_generation
-    if original is None or not sums_all or trainer.model.device.type != "cpu":
-        yield
-        return
-    grpo_trainer.shuffle_sequence_dict = lambda answers: answers
+
+@contextmanager
+def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
+    original = getattr(module, name)
+    setattr(module, name, value)
     try:
         yield
     finally:
-        grpo_trainer.shuffle_sequence_dict = original
+        setattr(module, name, original)
 
 
 @contextmanager

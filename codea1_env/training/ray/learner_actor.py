@@ -13,7 +13,7 @@ from codea1_env.agents.llm.completions import Backend, SharedBackend, rank, worl
 from codea1_env.spaces import Observation
 from codea1_env.support.extras import require
 from codea1_env.training.config import TrainConfig
-from codea1_env.training.language_models import LanguageModels, computing_of, decided_computing
+from codea1_env.training.language_models import LanguageModels, decided_computing
 from codea1_env.training.ray.files import Receiver, pieces
 from codea1_env.training.ray.writer_actor import Writers
 from codea1_env.training.trainer_arguments import Role, making
@@ -35,8 +35,8 @@ class LearnerActor(Receiver):
     def choose(self, config: TrainConfig, role: Role) -> tuple[TrainConfig, str]:
         """Fill in number format and threads that the run leaves open, as they suit this machine, and say so."""
         with making(role):
-            found = computing_of(config)
-        return decided_computing(config, found), str(found)
+            config, found = decided_computing(config)
+        return config, str(found)
 
     def make(
         self,

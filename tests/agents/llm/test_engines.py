@@ -26,12 +26,13 @@ from trl import GRPOTrainer
 
 from codea1_env import Sandbox
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.agents.llm.engines import Engines
 from codea1_env.agents.llm.trl_internals import with_algorithm
 from codea1_env.support.logs import read_rows
 from codea1_env.training import PlayerConfig, RunError, TesterConfig, TrainConfig, train
+from codea1_env.training.language_models import LanguageModels
 from codea1_env.training.run_folder import METRICS
 from codea1_env.training.settings import replaced
+from codea1_env.training.trainer_arguments import Role
 
 __all__ = ["server"]  # a fixture
 
@@ -42,9 +43,13 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {role: Path(save_tiny(root / role)) for role in ("coder", "tester")}
 
 
-def make(kind: Any, models: dict[str, Path], **changes: Any) -> Engines:
-    settings = {"context_length": 128, "lora_rank": 4, "server_url": "http://127.0.0.1:1/v1"}
-    return Engines(kind, models, **settings | changes)
+def make(backend: str, models: dict[str, Path], **changes: Any) -> LanguageModels:
+    short = SamplingConfig(max_prompt_length=1000, max_completion_length=128)
+    players = {
+        role: kind("llm", model=str(models[role]), learning_rate=1e-4, sampling=short)
+        for role, kind in (("coder", PlayerConfig), ("tester", TesterConfig))
+    }
+    return LanguageModels(TrainConfig(backend=backend, **players, **changes), problems=1)
 
 
 class StandIn:
@@ -78,7 +83,8 @@ def test_stand_in_engines_share_the_memory(models, stand_in, tester, rank, made)
     """Players of one model share an engine, unless each has all weights of its own."""
     engines = make("vllm", {"coder": models["coder"], "tester": models[tester]}, lora_rank=rank)
     assert stand_in.made == []  # before it is asked for
-    found: Any = [engines.of(role) for role in (*models, *models)]
+    roles: tuple[Role, ...] = ("coder", "tester", "coder", "tester")
+    found: Any = [engines.engine(role) for role in roles]
     assert found[:2] == found[2:]
     assert (found[0] is found[1]) is (len(made) == 1)
     assert [each["folder"] for each in stand_in.made] == [models["coder"], models[tester]][
@@ -94,8 +100,8 @@ def test_stand_in_engines_share_the_memory(models, stand_in, tester, rank, made)
 def test_players_of_one_model_share_a_server(models: dict[str, Path], server: ChatServer) -> None:
     same = {"coder": models["tester"], "tester": models["tester"]}
     engines = make("server", same, server_url=server.url)
-    assert engines.of("coder") is engines.of("tester")
-    assert engines.of("tester").context_length == 128
+    assert engines.engine("coder") is engines.engine("tester")
+    assert engines.engine("tester").context_length == 1128
     engines.close()
 
 

@@ -14,7 +14,7 @@ from tiny import tiny_model, tiny_tokenizer
 from codea1_env.agents import Experience
 from codea1_env.agents.llm.completions import Completion, SamplingConfig
 from codea1_env.agents.llm.learners import GRPOLearner, share_weights
-from codea1_env.agents.llm.trainer_settings import UpdateShape
+from codea1_env.agents.llm.trainer_settings import TrainerSetup, UpdateShape
 from codea1_env.agents.llm.training_state import save_weights
 from codea1_env.problems import Problem
 from codea1_env.spaces import observe
@@ -48,9 +48,7 @@ def make_learner(
         role,
         tiny_model() if model is None else model,
         tiny_tokenizer(),
-        shape=UpdateShape(2, group_size, updates),
-        sampling=sampling,
-        fields=defaults | fields,
+        TrainerSetup(UpdateShape(2, group_size, updates), sampling, defaults | fields),
         peft_config=peft_config,
         engine=engine,
         seed=5,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tiny import tiny_model, tiny_tokenizer
 
-from codea1_env.agents.llm.agent import MARK, BothRoles, LLMAgent, fit
+from codea1_env.agents.llm.agent import MARK, LLMAgent, fit
 from codea1_env.agents.llm.completions import Message, SamplingConfig
 from codea1_env.agents.llm.prompts import WORDINGS, Detailed, FewShot, Task, is_prose
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
@@ -84,9 +84,7 @@ def test_draws_go_on_after_saving(backend: TransformersBackend, tmp_path: Path) 
 def test_one_model_answers_each_observation_in_its_role(backend: TransformersBackend) -> None:
     lengths = (3, 6)
     samplings = [SamplingConfig(max_completion_length=n, max_prompt_length=2000) for n in lengths]
-    both, alone = (
-        BothRoles(*(LLMAgent(backend, sampling, 7) for sampling in samplings)) for _ in range(2)
-    )
+    both = LLMAgent(backend, samplings[0], 7, tester_sampling=samplings[1])
     turns = [1, 0, 0, 1, 1]
     observations = [observe(PROBLEMS[0], turn=turn, code="def f(): ...") for turn in turns]
     answers = both.act(observations)
@@ -95,10 +93,10 @@ def test_one_model_answers_each_observation_in_its_role(backend: TransformersBac
     assert all(n <= lengths[turn] for n, turn in zip(written, turns, strict=True))
     assert (both.usage.answers, both.usage.completion_tokens) == (5, sum(written))
     # As two agents would have answered, each its own.
-    for turn, player in enumerate(alone._turns.values()):
+    for turn, sampling in enumerate(samplings):
         mine = [o for o, t in zip(observations, turns, strict=True) if t == turn]
         given = [a for a, t in zip(answers, turns, strict=True) if t == turn]
-        assert player.act(mine) == given
+        assert LLMAgent(backend, sampling, 7).act(mine) == given
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ def backend_of(server: ChatServer, **changes: Any) -> OpenAIBackend:
 
 
 def test_every_prompt_gets_its_answer_in_order(server: ChatServer) -> None:
-    answers = backend_of(server, concurrency=2).generate(CHATS * 4, SAMPLING, seed=7)
+    answers = backend_of(server).generate(CHATS * 4, SAMPLING, seed=7)
     assert [answer.text for answer in answers] == ["re: one", "re: two", "re: three"] * 4
     assert all(answer.truncated and answer.logprobs is None for answer in answers)
     assert {(a.prompt_tokens, a.completion_tokens, a.completion_ids) for a in answers} == {(11, 9, ())}  # fmt: skip
@@ -74,9 +74,12 @@ def test_passing_failures_are_tried_again(server: ChatServer) -> None:
     assert len(server.seen) == 5
 
 
-def test_lasting_failure_stops_with_its_reason(server: ChatServer) -> None:
+def test_lasting_failure_stops_with_its_reason(
+    server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai_backend, "CONCURRENCY", 1)
     server.script = [(503, '{"error": {"message": "out of memory"}}')] * 99
-    backend = backend_of(server, attempts=3, concurrency=1)
+    backend = backend_of(server, attempts=3)
     with pytest.raises(BackendError, match="after 3 attempts: 503 out of memory"):
         backend.generate(CHATS, SAMPLING, 0)
     assert len(server.seen) == 3  # the other prompts were not sent
@@ -96,8 +99,8 @@ def test_key_is_sent_and_in_no_message(server: ChatServer, monkeypatch: pytest.M
     with pytest.raises(BackendError, match="OPENAI_API_KEY") as caught:
         backend_of(server).generate(CHATS[:1], SAMPLING, 0)
     assert "secret" not in str(caught.value)
-    backend_of(server, api_key="secret-2").generate(CHATS[:1], SAMPLING, 0)
-    assert server.keys == ["Bearer secret-1", "Bearer secret-2"]
+    backend_of(server).generate(CHATS[:1], SAMPLING, 0)
+    assert server.keys == ["Bearer secret-1"] * 2
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ import pytest
 import tiny
 import torch
 from tiny import descend, tiny_model, tiny_tokenizer
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOTrainer
 
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.trainer_drive import TrainerDrive, TrainingRow, UpdateError
-from codea1_env.agents.llm.trainer_settings import UpdateShape, grpo_config
+from codea1_env.agents.llm.trainer_settings import TrainerSetup, UpdateShape
 from codea1_env.agents.llm.training_state import load_trainer, save_trainer
 
 EXACT = {"bf16": False, "gradient_checkpointing": False, "optim": "sgd", "max_grad_norm": 0.0}
@@ -34,18 +34,15 @@ def make_drive(
     engine_samples: bool = False,
     **fields: Any,
 ) -> TrainerDrive:
-    args = grpo_config(
-        {"lr_scheduler_type": "constant", "learning_rate": RATE, **EXACT, **fields},
+    setup = TrainerSetup(
         UpdateShape(*shape, updates),
-        samplings=[SamplingConfig(temperature=TEMPERATURE, max_completion_length=8)],
-        config_cls=GRPOConfig,
-        seed=1,
-        folder=str(folder),
+        SamplingConfig(temperature=TEMPERATURE, max_completion_length=8),
+        {"lr_scheduler_type": "constant", "learning_rate": RATE, **EXACT, **fields},
     )
     return TrainerDrive(
         trainer_cls,
         tiny_model() if model is None else model,
-        args,
+        setup.config(1, str(folder)),
         tiny_tokenizer(),
         peft_config=peft_config,
         engine_samples=engine_samples,
