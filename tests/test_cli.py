@@ -130,6 +130,7 @@ def test_help_fits_into_80_columns(command, capsys, monkeypatch):
         (["trian"], "unknown command 'trian'. Did you mean 'train'?"),
         (["train", "--baseline", "nobook"], "unknown baseline 'nobook'. Did you mean 'no-book'?"),
         (["train", "--alpha", "7"], "Expect --alpha to be less than or equal to 1, actually: 7.0"),
+        (["train", "--max-minutes", "0"], "--max-minutes to be greater than 0, actually: 0.0"),
         (["train", "--tester", "no.py:X", "--dry-run"], "tester.player: Expect no.py to be a"),
         (["train", "--resume", "--output-dir", "none"], "Expect none to be the folder of a run"),
         (["train", "--resume", "--preset", "quick"], "expect --resume without --preset"),

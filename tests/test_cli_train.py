@@ -224,18 +224,6 @@ def test_a_resumed_run_says_that_a_file_of_ones_own_is_another(
     assert [row["step"] for row in read_rows(Path("r/own_files.jsonl"))] == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--max-minutes", "0"], "--max-minutes to be greater than 0, actually: 0.0"),
-        ([*LLM, "--threads", "0"], "Expect --threads to be greater than 0"),
-    ],
-)
-def test_bad_minutes_and_threads(arguments, message, capsys) -> None:
-    assert run(["train", *arguments]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_a_file_extends_a_preset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('extends = "qwen2.5-coder-7b"\nseed = 5\n[coder.trainer]\nwarmup_steps = 3\n')

@@ -60,12 +60,11 @@ from codea1_env.evaluation.samples import (
     digest_of_problems,
 )
 from codea1_env.evaluation.selection import select, selection_report, selection_table
-from codea1_env.evaluation.task import Evaluation, EvaluationError
+from codea1_env.evaluation.task import Evaluation
 from codea1_env.problems import Problem, load_problems
 from codea1_env.rendering.display import counted_of
 from codea1_env.rendering.progress import say
 from codea1_env.report.sheet import Sheet
-from codea1_env.rollout import AnswerError
 from codea1_env.sandbox.packages import versions
 from codea1_env.support.jobs import EVALUATION, Jobs, read_manifest
 from codea1_env.support.plugins import digest_of
@@ -330,7 +329,7 @@ class _Evaluating:
         with Jobs(self.path, fixed, resume=resume, command=self.words) as folder:
             try:
                 selection = self._judge(problems, file, folder)
-            except (InputError, EvaluationError, AnswerError):
+            except (InputError, ValueError, ImportError):  # what a user can mend
                 if not resume and not (self.path / SAMPLES).exists():
                     folder.leave(REFERENCES)
                 raise

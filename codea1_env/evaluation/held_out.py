@@ -286,11 +286,17 @@ def _rounds(
     tester: Agent, held_out: Sequence[HeldOut], referee: Referee, samples: int
 ) -> list[Round]:
     shown = [(item.problem, mutant) for item in held_out for mutant in item.mutants[:samples]]
-    seen = [observe(problem, code=mutant, turn=1) for problem, mutant in shown]
-    answers = ask(tester, "tester", seen)
-    texts = [(text, problem) for text, (problem, _) in zip(answers, shown, strict=True)]
-    suites = parse_suites(texts, referee.sandbox)
-    return [Round(*pair, [suite]) for pair, suite in zip(shown, suites, strict=True)]
+    return attacked(tester, shown, [mutant for _, mutant in shown], referee)
+
+
+def attacked(
+    tester: Agent, programs: Sequence[tuple[Problem, str]], shown: Sequence[str], referee: Referee
+) -> list[Round]:
+    """Let a tester write one suite against each program, in whose place it sees what is shown."""
+    seen = [observe(of, code=text, turn=1) for (of, _), text in zip(programs, shown, strict=True)]
+    answers = zip(ask(tester, "tester", seen), [of for of, _ in programs], strict=True)
+    suites = parse_suites(list(answers), referee.sandbox)
+    return [Round(*pair, [suite]) for pair, suite in zip(programs, suites, strict=True)]
 
 
 def _killed(verdicts: Iterable[Verdict]) -> dict[str, list[Flag]]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 
-from codea1_env.evaluation.held_out import hold_out
+from codea1_env.evaluation.held_out import attacked, hold_out
 from codea1_env.evaluation.planting import Planter
 from codea1_env.evaluation.statistics import Estimate, share
 from codea1_env.oracle import BrokenReferenceError
@@ -24,10 +24,8 @@ from codea1_env.problem_sets.expected import NoValueError, golden_statements
 from codea1_env.problems import Problem, load_problems
 from codea1_env.reading.examples import split_examples
 from codea1_env.referee import Referee, Round, Verdict
-from codea1_env.responses import parse_suites
-from codea1_env.rollout import Agent, ask
+from codea1_env.rollout import Agent
 from codea1_env.sandbox import AnalysisError, Outcome, Sandbox
-from codea1_env.spaces import observe
 
 SIZE = 24
 """Programs of a row."""
@@ -129,8 +127,9 @@ class Panel:
 
         A suite breaks a program by any test that attacks, as in the game: also by one whose value the referee corrects.
         """
-        verdicts = _verdicts(tester, self.programs, referee)
-        pairs = zip(self.programs, verdicts, strict=True)
+        programs = [(each.problem, each.code) for each in self.programs]
+        rounds = attacked(tester, programs, [each.shown for each in self.programs], referee)
+        pairs = zip(self.programs, referee.judge(rounds), strict=True)
         return add_up((each.row, count_of(each, verdict)) for each, verdict in pairs)
 
 
@@ -145,15 +144,6 @@ def add_up(counts: Iterable[tuple[str, PanelCount]]) -> dict[str, PanelCount]:
     for row, count in counts:
         found[row] = found.get(row, PanelCount(0, 0)) + count
     return found
-
-
-def _verdicts(tester: Agent, programs: Sequence[PanelProgram], referee: Referee) -> list[Verdict]:
-    seen = [observe(each.problem, code=each.shown, turn=1) for each in programs]
-    answers = ask(tester, "tester", seen)
-    asked = [(text, each.problem) for text, each in zip(answers, programs, strict=True)]
-    suites = parse_suites(asked, referee.sandbox)
-    pairs = zip(programs, suites, strict=True)
-    return referee.judge([Round(each.problem, each.code, [suite]) for each, suite in pairs])
 
 
 def _broken(verdict: Verdict) -> PanelCount:

@@ -172,7 +172,8 @@ def test_long_and_invisible_text_is_cut_and_escaped(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "one"
-    train(TrainConfig(output_dir=folder, max_steps=3, problems_per_step=4, num_generations=4, max_problems=4, eval_steps=3))  # fmt: skip
+    numbers = {"max_steps": 2, "problems_per_step": 2, "num_generations": 3, "max_problems": 2}
+    train(TrainConfig(output_dir=folder, num_suites=2, logged_programs=3, **numbers))
     return folder
 
 
@@ -197,11 +198,8 @@ def test_data_sets_load_and_say_what_they_are(finished, tmp_path, kind, file):
         assert all(row["chosen"] != row["rejected"] for row in rows)
 
 
-def test_all_answers_of_a_step_are_kept_and_exported(tmp_path):
-    run = tmp_path / "run"
-    numbers = {"max_steps": 2, "problems_per_step": 2, "num_generations": 3, "max_problems": 2}
-    train(TrainConfig(output_dir=run, num_suites=2, logged_programs=3, **numbers))
-    rows = list(read_rows(run / "episodes.jsonl"))
+def test_all_answers_of_a_step_are_kept_and_exported(finished, tmp_path):
+    rows = list(read_rows(finished / "episodes.jsonl"))
     kept = Counter((row["step"], row["task_id"]) for row in rows)
     assert list(kept.values()) == [3] * 4
     assert {len(row["suites"]) for row in rows} == {2}
@@ -209,7 +207,8 @@ def test_all_answers_of_a_step_are_kept_and_exported(tmp_path):
         programs = sorted(row["program"] for row in rows if row["step"] == step)
         assert programs == [0, 0, 1, 1, 2, 2]
     assert (
-        command(["export", str(run), "--format", "sft", "--output-dir", str(tmp_path / "o")]) == 0
+        command(["export", str(finished), "--format", "sft", "--output-dir", str(tmp_path / "o")])
+        == 0
     )
     chats = [row["messages"] for row in read_rows(tmp_path / "o" / "train.jsonl")]
     written = {chat[-1]["content"] for chat in chats}
