@@ -19,10 +19,11 @@ from codea1_env.agents.algorithms import GRPO
 from codea1_env.agents.policy import Sample, SoftmaxPolicy, updated
 from codea1_env.evaluation.statistics import mean_over_runs
 from codea1_env.suite.opponents import SUITES
+from codea1_env.suite.players import find_entry
 from codea1_env.suite.records import measure
-from codea1_env.suite.running import find_entry, play, with_rates
+from codea1_env.suite.running import play, with_rates
 from codea1_env.suite.scores import normalised, shipped, signed
-from codea1_env.suite.tasks import GROUP, SEEDS, SuiteTask, find_task
+from codea1_env.suite.tasks import GROUP, SEEDS, RecordKey, SuiteTask, find_task
 
 GROUPS = 8
 """Groups of episodes between two steps of learning."""
@@ -55,7 +56,8 @@ def driven(task: SuiteTask, seed: int, rates: Sequence[float]) -> float:
         for (algorithm, policy), found in zip(learners, samples, strict=True):
             updated(algorithm, policy, found)
     actions = np.array(played)
-    return measure(task, seed, "both", np.arange(len(actions)), actions[:, 0], actions[:, 1:])
+    key = RecordKey("both", task, seed)
+    return measure(key, np.arange(len(actions)), actions[:, 0], actions[:, 1:])
 
 
 def main() -> None:

@@ -14,8 +14,10 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 
 from codea1_env.evaluation.statistics import mean_over_runs
-from codea1_env.suite.running import find_entry, play, tune, with_rates
+from codea1_env.suite.players import find_entry
+from codea1_env.suite.running import play, with_rates
 from codea1_env.suite.tasks import SEEDS, tasks
+from codea1_env.suite.tuning import tune
 
 ROWS = ("random-tests", "grpo", "blind", "memory", "pool-tests", "fixed-tests", "oracle-tests")
 _NOT_THERE = {("reading", "pool-tests"), ("reading", "fixed-tests")}

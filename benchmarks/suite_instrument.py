@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
 
-from codea1_env.suite.running import FAULTY, find_entry, play, with_rates
+from codea1_env.suite.players import FAULTY, find_entry
+from codea1_env.suite.running import play, with_rates
 from codea1_env.suite.scores import paired, shipped
 from codea1_env.suite.tasks import SEEDS, tasks
 

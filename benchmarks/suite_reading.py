@@ -24,11 +24,10 @@ import numpy as np
 
 from codea1_env.evaluation.statistics import mean_over_runs
 from codea1_env.suite.opponents import SUITES
-from codea1_env.suite.players import MemoryTester, SuiteEntry, SuiteRun
+from codea1_env.suite.players import MemoryTester, SuiteEntry, SuiteRun, find_entry
 from codea1_env.suite.records import measure
-from codea1_env.suite.rounds import Payoffs, Rounds
-from codea1_env.suite.running import find_entry
-from codea1_env.suite.tasks import find_task
+from codea1_env.suite.rounds import Payoffs
+from codea1_env.suite.tasks import RecordKey, find_task
 from codea1_env.suite.worlds import Ints, SuiteWorld
 
 IDS = {"reading/1": "4 faulty cells", "reading/2": "1 faulty cell"}
@@ -63,7 +62,7 @@ class CountsTester(MemoryTester):
             used[key] += size
         return np.array(suites)
 
-    def remember(self, keys: Ints, tests: Ints, paid: Payoffs, rounds: Rounds) -> None:
+    def remember(self, keys: Ints, tests: Ints, paid: Payoffs) -> None:
         """Count the suites that earned more than others against the same program."""
         earned = paid.tester.reshape(-1, SUITES)
         better = (earned > earned.min(axis=1, keepdims=True) + 1e-6).ravel()
@@ -78,11 +77,12 @@ def play(row: str, rates: tuple[float, float], id: str, seed: int) -> float:
     entry = SuiteEntry(tester=named.tester, coder_rate=rates[0], tester_rate=rates[1])
     run = SuiteRun(entry, find_task(id), seed)
     if row == "counts":
-        run.memory = CountsTester(run.rounds.world, run.rng)
+        run.tester = CountsTester(run.rounds.world, run.rng)
     parts = []
     while not run.over:
         parts.append(run.step()[:3])
-    return float(measure(run.task, seed, "both", *map(np.concatenate, zip(*parts, strict=True))))
+    key = RecordKey("both", run.task, seed)
+    return measure(key, *map(np.concatenate, zip(*parts, strict=True)))
 
 
 def play_key(key: Key) -> tuple[Key, float]:

@@ -18,18 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.evaluation.statistics import Estimate
-from codea1_env.suite.players import SuiteEntry
-from codea1_env.suite.running import (
-    FAULTY,
-    find_entry,
-    keys_of,
-    read_tuning,
-    run_all,
-    tune,
-    write_tuning,
-)
-from codea1_env.suite.scores import paired, score_tracks, shipped, signed, submission
+from codea1_env.suite.players import BAD, FAULTY, SuiteEntry, find_entry
+from codea1_env.suite.running import keys_of, run_all
+from codea1_env.suite.scores import paired, score_tracks, shipped, signed
+from codea1_env.suite.submissions import read_records, read_tuning, submission, write_tuning
 from codea1_env.suite.tasks import SEEDS, TRACKS, Track, tasks
+from codea1_env.suite.tuning import tune
 from codea1_env.support.machine import this_machine
 
 ROOT = Path(__file__).parents[1]
@@ -42,7 +36,6 @@ ROWS: Mapping[str, tuple[str, dict[str, Any]]] = {
 """Name of a row -> what plays, and its hyperparameters."""
 CHECKED = ("grpo",)
 """Rows of which the referee judges a sample of each record of seed 0: the worlds of all rows are the same."""
-BAD = ("negated-rewards", "ignored-rewards", "hundredfold-rate", "random")
 
 
 def make_row(name: str, base: Path, tracks: tuple[Track, ...], processes: int) -> None:
@@ -56,8 +49,9 @@ def make_row(name: str, base: Path, tracks: tuple[Track, ...], processes: int) -
             write_tuning(base, _tuned(base, entry, tracks, processes))
         rates = read_tuning(base)["rates"]
     keys = keys_of(list(tasks()), tracks, list(SEEDS))
-    run_all(base, algorithm, args, keys, rates=rates, processes=processes, check=lambda key: key.seed == 0 and name in CHECKED)  # fmt: skip
-    content = submission(base)
+    checked = (0,) if name in CHECKED else ()
+    run_all(base, algorithm, args, keys, rates=rates, processes=processes, checked=checked)
+    content = submission(base, read_records(base))
     SCORES.mkdir(parents=True, exist_ok=True)
     kept = ("suite", "suite_sha256", "settings", "values")
     row = {"name": name, **{key: content[key] for key in kept}}
@@ -106,8 +100,8 @@ def leaderboard() -> str:
             continue
         lines += ["", f"| id | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
         for task in ids:
-            found = {name: {each.task.id: each.score for each in scores[name].ids} for name in names}  # fmt: skip
-            cells = [f"{each.value:+.2f}" if (each := found[name].get(task.id)) else "-" for name in names]  # fmt: skip
+            found = [scores[name].ids[task.id].score for name in names]
+            cells = [f"{each.value:+.2f}" if each else "-" for each in found]
             lines.append(
                 f"| {task.id if task.separates else f'({task.id})'} | {' | '.join(cells)} |"
             )

@@ -22,7 +22,7 @@ def main() -> None:
         started = time.process_time()
         env = suite.make(id, seed=1000)
         first = time.process_time() - started
-        task, rng = env.play.task, np.random.default_rng(0)
+        task, rng = env.games.task, np.random.default_rng(0)
         programs = rng.integers(task.programs, size=(BATCHES, GAMES))
         tests = rng.integers(task.C, size=(BATCHES, GAMES, task.K))
         started = time.process_time()

@@ -12,8 +12,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from codea1_env.suite.players import SuiteRun
-from codea1_env.suite.running import find_entry, with_rates
+from codea1_env.suite.players import SuiteRun, find_entry
+from codea1_env.suite.running import with_rates
 from codea1_env.suite.scores import shipped
 from codea1_env.suite.tasks import find_task
 

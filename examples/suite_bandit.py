@@ -45,8 +45,8 @@ class Player:
 
 def train(games: Any, seed: int, episodes: int, rates: tuple[float, float]) -> None:
     """Play an id to its end, or for some episodes."""
-    sees_coder, programs = games.play.spaces["coder"]
-    sees_tester, tests = games.play.spaces["tester"]
+    sees_coder, programs = games.spaces["coder"]
+    sees_tester, tests = games.spaces["tester"]
     coder = Player(sees_coder.shape[0], programs.n, 1, rates[0], 2 * seed)
     tester = Player(sees_tester.shape[0], tests.nvec[0], len(tests.nvec), rates[1], 2 * seed + 1)
     for _ in range(0, episodes, GAMES):

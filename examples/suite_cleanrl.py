@@ -81,8 +81,8 @@ class Agent(nn.Module):  # type: ignore[misc]  # torch is not read by mypy here
 def train(games: Any, seed: int, episodes: int, args: Args) -> None:
     """Play an id to its end, or for some episodes."""
     torch.manual_seed(seed)
-    coder_space, programs = games.play.spaces["coder"]
-    tester_space, tests = games.play.spaces["tester"]
+    coder_space, programs = games.spaces["coder"]
+    tester_space, tests = games.spaces["tester"]
     coder = Agent(coder_space.shape[0], int(programs.n), 1, args)
     tester = Agent(tester_space.shape[0], int(tests.nvec[0]), len(tests.nvec), args)
     for _ in range(0, episodes, args.games):

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from codea1_env.cli.app import run
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.players import AskingOptions, Role, player_of
 from codea1_env.cli.train import SourcesAndFolder, base_settings
+from codea1_env.evaluation.panel import draw_panel
 from codea1_env.integrations.side import OneSide
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
@@ -273,8 +275,10 @@ def test_a_tester_meets_the_panel(tmp_path, capsys):
     assert "asks about its own programs" in capsys.readouterr().err
 
 
-def test_a_source_with_names_of_bundled_problems(tmp_path, capsys):
+def test_a_source_with_names_of_bundled_problems(tmp_path, capsys, monkeypatch):
     """Each program stays beside its own problem; a reference that gives no value is excluded, here and by `eval tests`."""
+    rows_drawn = partial(draw_panel, rows=("worked_out_new", "valid"))  # all of them take long
+    monkeypatch.setattr("codea1_env.evaluation.panel_evaluation.draw_panel", rows_drawn)
     head = "def f(n):\n"
     rows = [
         {"task_id": "planted/twice", "entry_point": "twice", "prompt": "def twice(n):\n    ...", "reference": "def twice(n):\n    return n * 3", "cases": [{"args": [n], "expected": n * 3} for n in (1, 2)]},

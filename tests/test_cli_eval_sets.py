@@ -137,24 +137,6 @@ def test_packages_that_problems_need(tmp_path, capsys):
     assert "'no_such_package' is not" in capsys.readouterr().err
 
 
-def test_validate(tmp_path, capsys):
-    own = {
-        "prompt": "Print 1.",
-        "kind": "program",
-        "cases": [{"stdin": "", "stdout": "1"}],
-    }
-    rows = [{"task_id": "a", "reference": "print(2)", **own}, CONTEST]
-    problems = write_lines(tmp_path / "set.jsonl", *rows)
-    assert run(["problems", "validate", problems]) == 1
-    shown = capsys.readouterr().out
-    assert (
-        "line 1: error [reference-fails] a: Expect the reference to pass test 1, actually: fail"
-        in shown
-    )
-    assert f"line 2: warning [no-reference] {ABC}: " in shown
-    assert "2 problems with 4 tests: 1 error, 2 warnings" in shown
-
-
 COUNT = 4
 PROBLEMS = load_problems("starter")[:COUNT]
 

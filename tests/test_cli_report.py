@@ -108,7 +108,7 @@ def test_addresses_that_are_refused(host: str, port: int, match: str) -> None:
 
 
 def test_others_are_let_in_where_that_is_said() -> None:
-    with open_address("0.0.0.0", 0, others=True).listener as listener:
+    with open_address("0.0.0.0", 0, others=True) as listener:
         assert listener.getsockname()[0] == "0.0.0.0"
 
 

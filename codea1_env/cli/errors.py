@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from codea1_env.support.extras import NAMED, explained
+from codea1_env.support.extras import explained
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
@@ -85,18 +84,10 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     Example:
         >>> str(unknown_name("command", "trian", ["play", "train"]))
         "unknown command 'trian'. Did you mean 'train'?"
-        >>> str(unknown_name("command", "x", ["play", "train"]))
-        "unknown command 'x'. Expect one of: play, train"
     """
-    names = list(known)
-    many = len(names) > NAMED
-    if near := difflib.get_close_matches(name, names, n=3, cutoff=0.4 if many else 0.6):
-        hint = f"Did you mean {' or '.join(map(repr, near))}?"
-    elif many:
-        hint = f"Expect one of {len(names)}, such as {', '.join(names[:3])}"
-    else:
-        hint = f"Expect one of: {', '.join(names)}"
-    return InputError(f"unknown {kind} {name!r}. {hint}")
+    from codea1_env.game import did_you_mean
+
+    return InputError(f"unknown {kind} {name!r}{did_you_mean(name, list(known))}")
 
 
 def in_options(message: str, arguments: Sequence[str]) -> str:

@@ -197,18 +197,13 @@ class EvaluationCommand(EvaluationOptions):
 
 def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
     own = tyro.conf.arg(help="What only this evaluation has.")  # its text stands above, whole
-    hints = get_type_hints(EvaluationCommand, include_extras=True)
-    helped = {
-        name: Annotated[hints[name], tyro.conf.arg(help=text)] for name, text in kind.help.items()
-    }
-    known = {each.name: each.default for each in dataclasses.fields(EvaluationCommand)}
-    changed = dict.fromkeys((*kind.help, *kind.defaults))
+    number = get_type_hints(EvaluationCommand, include_extras=True)["num_samples"]
     return dataclasses.make_dataclass(
         f"{kind.__name__}Command",
         [
             ("evaluation", Annotated[kind, tyro.conf.OmitArgPrefixes, own]),
             ("agent", Annotated[str | None, players.agent_option(kind.role)], None),
-            *((n, helped.get(n, hints[n]), kind.defaults.get(n, known[n])) for n in changed),
+            ("num_samples", number, kind.default_samples),
         ],
         bases=(EvaluationCommand,),
         namespace={"__doc__": kind.__doc__},

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import io
-import re
-import shutil
 import sys
-import textwrap
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, get_origin
@@ -103,7 +98,6 @@ def parse(
     name: str,
     default: Command | None = None,
     switches_only: bool = True,
-    headings: Mapping[str, str] | None = None,
 ) -> Command:
     """Read arguments into a command; wrong ones and `--help` end the process (exit codes 2 and 0).
 
@@ -114,17 +108,12 @@ def parse(
         default: Values for what is not given, instead of the dataclass' own defaults.
         switches_only: Offer `--flag` only. Otherwise every flag has its `--no-flag`, too, which undoes a
             configuration file.
-        headings: Option -> what stands above it in the help, which then has the first sentence about each option.
     """
     how: dict[str, Any] = {
         "prog": f"codea1 {name}",
         "default": tyro.MISSING_NONPROP if default is None else default,
         "config": (tyro.conf.FlagCreatePairsOff,) if switches_only else (),
     }
-    if {"-h", "--help"} & set(arguments):
-        with _registry, warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-            print(_help_text(tyro.extras.get_parser(command, **how), headings or {}))
-        raise CommandLineExit(0)
     with _own_errors():
         read: Command = tyro.cli(command, args=list(arguments), **how)
     return read
@@ -153,56 +142,3 @@ def _own_errors() -> Iterator[None]:
             cause = cause.__context__
         print(told.getvalue(), end="", file=sys.stderr)
         raise CommandLineExit(end.code) from None
-
-
-_NAMES, _WIDEST = 30, 100
-"""Columns of the names of options, and of the whole help at most."""
-
-
-def _help_text(parser: Any, headings: Mapping[str, str]) -> str:
-    """The help of a command: a group of options after the other, with the tester's like the coder's in one list."""
-    width, brief = min(shutil.get_terminal_size().columns, _WIDEST), bool(headings)
-    words = [str(each.metavar) for each in parser._actions if not each.option_strings]
-    lines = textwrap.wrap(" ".join(["usage:", parser.prog, "[OPTIONS]", *words]), width)
-    for paragraph in (parser.description or "").split("\n\n"):
-        lines += ["", *textwrap.wrap(paragraph, width)]
-    every = {option for each in parser._actions for option in each.option_strings}
-    for group in parser._action_groups:
-        own = [each for each in group._group_actions if each.help is not argparse.SUPPRESS]
-        like = [each for each in own if brief and _of_coder(each) in every]
-        above = ""
-        for each in own:
-            if above != (above := headings.get("".join(each.option_strings[:1]), group.title)):
-                lines += ["", f"{above}:"]
-            if each not in like:
-                lines += _entry(each, width, brief=brief)
-        if like:
-            text = "as for the coder: " + ", ".join(each.option_strings[0] for each in like)
-            lines += textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ")
-    return "\n".join(lines)
-
-
-def _of_coder(option: Any) -> str:
-    """The coder's option that is like one of the tester's; "" for other options."""
-    name = next(iter(option.option_strings), "")
-    return name.replace("--tester", "--coder") if name.startswith("--tester.") else ""
-
-
-def _entry(option: Any, width: int, *, brief: bool) -> list[str]:
-    """The lines of an option: its names, what it is, and its default."""
-    metavar = str(option.metavar or "").replace("{None}|", "")
-    metavar = re.sub(r"^\[(\S+) \[.*", r"\1 ...", metavar)
-    choices = metavar if metavar.startswith("{") else ""
-    names = [each for each in option.option_strings if not (brief and "no-" in each)]
-    left = f"  {', '.join(names)} {'' if choices else metavar}".rstrip()
-    text, _, default = " ".join((option.help or "").split()).rpartition(" (default: ")
-    text, default = (text, default.rstrip(")")) if text else (default, "")
-    if brief:  # the first sentence, without what stands behind its colon
-        text = re.split(r"\. |(?<=.{16})[:;] ", text)[0].rstrip(".")
-    text += f" {choices}".rstrip()
-    if default not in ("", "None", "False", "''"):
-        text += f" (default: {default})"
-    first = left.ljust(_NAMES) if len(left) < _NAMES else f"{left}  "
-    return textwrap.wrap(
-        first + text, width, subsequent_indent=" " * _NAMES, break_on_hyphens=False
-    )

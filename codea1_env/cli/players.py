@@ -198,7 +198,7 @@ class AskingOptions(ComputingOptions):
     """More fields of what a server is asked, such as 'reasoning_effort = "low", max_completion_tokens = 2048, max_tokens =
     "None"': None leaves a field out."""
     num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")] = 1
-    """Samples per problem that an agent writes."""
+    """Programs, or suites of tests, that an agent writes for each problem."""
     temperature: float | None = None
     """Sampling temperature of a language model; None for that of the agent's run, or 0.7."""
     top_p: float | None = None

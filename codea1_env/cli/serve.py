@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import signal
 import socket
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import tyro
 
@@ -18,6 +17,7 @@ from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.rendering.display import counted
 from codea1_env.sandbox import Sandbox
 from codea1_env.support.extras import require
+from codea1_env.support.stopping import terminable
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ def serve_env(arguments: Sequence[str]) -> int:
 
     uvicorn = require("uvicorn", "openenv")
     with user_input():
-        address = open_address(command.host, command.port, others=command.allow_others)
-    with address.listener, Sandbox(level=command.sandbox_level) as sandbox:
+        listener = open_address(command.host, command.port, others=command.allow_others)
+    with listener, Sandbox(level=command.sandbox_level) as sandbox:
         try:
             side = OneSide(
                 command.side,
@@ -78,25 +78,21 @@ def serve_env(arguments: Sequence[str]) -> int:
         except (ValueError, BackendError) as error:
             raise InputError(str(error)) from error
         app = make_openenv_app(side, command.max_sessions, command.idle_timeout)
-        print(
-            f"{address.url}: {command.side}, {counted(len(side.problems), 'problems')}", flush=True
-        )
+        number, port = listener.getsockname()[:2]
+        host = f"[{number}]" if ":" in number else number
+        problems = counted(len(side.problems), "problems")
+        print(f"http://{host}:{port}: {command.side}, {problems}", flush=True)
         # OpenEnv closes a session twice, which uvicorn calls an error; real ones are told to the client.
         config = uvicorn.Config(
             app, log_level="critical", access_log=False, timeout_graceful_shutdown=5
         )
-        run_server(uvicorn.Server(config), address)
+        # Uvicorn has handlers of its own while it serves; afterwards it raises what it has caught once more.
+        with suppress(KeyboardInterrupt), terminable():
+            uvicorn.Server(config).run(sockets=[listener])
     return 0
 
 
-class Address(NamedTuple):
-    """An open address."""
-
-    listener: socket.socket
-    url: str
-
-
-def open_address(host: str, port: int, *, others: bool) -> Address:
+def open_address(host: str, port: int, *, others: bool) -> socket.socket:
     """Take an address, before anything else is started; port 0 takes any free one.
 
     Raises a ValueError if it is not there, or taken, or open to other machines without `others`.
@@ -117,23 +113,4 @@ def open_address(host: str, port: int, *, others: bool) -> Address:
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         raise ValueError(f"The address {host}:{port} cannot be used: {reason}") from error
-    number, port = listener.getsockname()[:2]
-    return Address(
-        listener, f"http://[{number}]:{port}" if ":" in number else f"http://{number}:{port}"
-    )
-
-
-def run_server(server: Any, address: Address) -> None:
-    """Let a server of uvicorn serve an address until SIGTERM or Ctrl-C, and return."""
-
-    def stop(number: int, frame: object) -> None:
-        server.should_exit = True
-
-    # Uvicorn has handlers of its own while it serves; afterwards it raises what it has caught once more.
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        with closing(address.listener):
-            server.run(sockets=[address.listener])
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return listener

@@ -4,54 +4,38 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
 
-from codea1_env.cli.errors import INTERRUPTED, InputError, check_least, library_errors, user_input
+from codea1_env.cli.errors import INTERRUPTED, InputError, check_least, user_input
 from codea1_env.cli.parsing import parse
 from codea1_env.cli.tables import print_sheet
-from codea1_env.evaluation.statistics import Estimate
 from codea1_env.rendering.progress import say
-from codea1_env.report.sheet import Cell, Sheet
-from codea1_env.suite.running import (
-    TUNING,
+from codea1_env.report.sheet import Sheet
+from codea1_env.suite import running, scores, submissions
+from codea1_env.suite.players import find_entry
+from codea1_env.suite.scores import signed
+from codea1_env.suite.tasks import (
+    SEEDS,
+    TRACKS,
+    TUNING_SEED,
     RecordKey,
-    find_entry,
-    keys_of,
-    read_tuning,
-    run_all,
-    tune,
-    write_tuning,
+    Track,
+    check_track,
+    find_task,
+    tasks,
 )
-from codea1_env.suite.scores import (
-    TrackScore,
-    are_trials,
-    paired,
-    read_records,
-    read_submission,
-    score_tracks,
-    shipped,
-    signed,
-    submission,
-    values_of,
-    verify,
-)
-from codea1_env.suite.tasks import SEEDS, TRACKS, TUNING_SEED, Track, check_track, find_task, tasks
-from codea1_env.support.jobs import FolderError
+from codea1_env.suite.tuning import tune
 from codea1_env.support.logs import write_whole
 from codea1_env.support.plugins import find_in_working_folder
 from codea1_env.support.stopping import terminable
 
 _QUICK_SEEDS = 2
-Tracks = Annotated[
-    tuple[Track, ...],
-    tyro.conf.arg(help="Who learns: both players, or one against a shipped population."),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,17 +46,17 @@ class _Playing:
     """Its hyperparameters."""
     output_dir: Path
     """Folder of the submission. What it has is not played again."""
-    tracks: Tracks = TRACKS
+    tracks: tuple[Track, ...] = TRACKS
+    """Who learns: both players, or one against a shipped population."""
     processes: int = len(os.sched_getaffinity(0))
     """Records at the same time. Has no influence on the results."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class TuneCommand(_Playing):
-    """Search learning rates on worlds that are for tuning: 6 settings for each experiment. Writes tuning.json."""
-
     def __post_init__(self) -> None:
         check_least(self, processes=1)
+
+
+class TuneCommand(_Playing):
+    """Search learning rates on worlds that are for tuning: 6 settings for each experiment. Writes tuning.json."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,9 +73,9 @@ class SuiteCommand(_Playing):
     """Records of which the referee judges a sample: all, or those of seed 0."""
 
     def __post_init__(self) -> None:
-        check_least(self, processes=1, seeds=1)
-        if self.seeds > len(SEEDS):
-            raise ValueError(f"Expect --seeds to be at most {len(SEEDS)}, actually: {self.seeds}")
+        super().__post_init__()
+        if not 0 < self.seeds <= len(SEEDS):
+            raise ValueError(f"Expect --seeds from 1 to {len(SEEDS)}, actually: {self.seeds}")
 
 
 @dataclass(frozen=True)
@@ -127,16 +111,15 @@ def run_tune(arguments: Sequence[str]) -> int:
     find_in_working_folder()
     command = parse(TuneCommand, arguments, name="suite tune")
     console = Console(stderr=True)
-    with user_input():
+    with terminable(), user_input():
         entry = find_entry(command.algorithm, command.algorithm_args)
-    if not entry.learns:
-        raise InputError(f"Expect an algorithm with learning rates, actually: {command.algorithm}")
-    with terminable(), library_errors(), user_input():
+        if not entry.learns:
+            raise InputError(f"Expect an algorithm with learning rates, actually: {command.algorithm}")  # fmt: skip
         content = tune(
             entry, command.tracks, processes=command.processes, tell=lambda line: say(console, line)
         )
-    write_tuning(command.output_dir, content)
-    say(console, f"Written: {command.output_dir / TUNING}")
+    submissions.write_tuning(command.output_dir, content)
+    say(console, f"Written: {command.output_dir / submissions.TUNING}")
     return 0
 
 
@@ -145,28 +128,24 @@ def run_suite(arguments: Sequence[str]) -> int:
     find_in_working_folder()
     command = parse(SuiteCommand, arguments, name="suite run")
     console = Console(stderr=True)
-    with user_input():
-        named = [find_task(id).id for id in command.ids]
-        for id in named:
-            if not set(tasks()[id].tracks) & set(command.tracks):
-                check_track(tasks()[id], command.tracks[0])
-        entry = find_entry(command.algorithm, command.algorithm_args)
-        rates = read_tuning(command.output_dir)["rates"] if entry.learns else {}
-        ids = named or _quick_ids() if command.quick else named or list(tasks())
-        seeds = range(min(command.seeds, _QUICK_SEEDS) if command.quick else command.seeds)
-        keys = keys_of(ids, command.tracks, seeds)
 
     def tell(key: RecordKey, value: float, left: int) -> None:
         say(console, f"{key.track} {key.task.id} seed {key.seed}: {value:.3f} ({left} left)")
 
-    def check(key: RecordKey) -> bool:
-        return command.check == "all" or key.seed == 0
-
     try:
-        with terminable(), library_errors(), user_input():
-            run_all(command.output_dir, command.algorithm, command.algorithm_args, keys, rates=rates, processes=command.processes, check=check, tell=tell)  # fmt: skip
-    except FolderError as error:
-        raise InputError(str(error)) from error
+        with terminable(), user_input():
+            entry = find_entry(command.algorithm, command.algorithm_args)
+            rates = submissions.read_tuning(command.output_dir)["rates"] if entry.learns else {}
+            running.run_all(
+                command.output_dir,
+                command.algorithm,
+                command.algorithm_args,
+                _keys(command),
+                rates=rates,
+                processes=command.processes,
+                checked=SEEDS if command.check == "all" else (0,),
+                tell=tell,
+            )
     except KeyboardInterrupt:
         say(console, "To go on, say the same again.")
         return INTERRUPTED
@@ -174,41 +153,46 @@ def run_suite(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _quick_ids() -> list[str]:
+def _keys(command: SuiteCommand) -> list[RecordKey]:
+    """Return the records that are asked for."""
+    named = [find_task(id) for id in command.ids]
+    for task in named:
+        if not set(task.tracks) & set(command.tracks):
+            check_track(task, command.tracks[0])
     last = {
-        task.experiment: id
-        for id, task in tasks().items()
+        task.experiment: task
+        for task in tasks().values()
         if task.separates and task.part == "score"
     }
-    return list(last.values())
+    asked = named or list((last if command.quick else tasks()).values())
+    seeds = range(min(command.seeds, _QUICK_SEEDS) if command.quick else command.seeds)
+    return running.keys_of([task.id for task in asked], command.tracks, seeds)
 
 
 def score(arguments: Sequence[str]) -> int:
     """Run `codea1 suite score`; returns the exit code."""
     command = parse(ScoreCommand, arguments, name="suite score")
+    file, console = command.folder / "submission.json", Console()
     with user_input():
-        records = read_records(command.folder)
-        trials = are_trials(records)
-        content = {} if trials else submission(command.folder, records)
-    values = values_of(records)
-    if not trials:
-        write_whole(command.folder / "submission.json", json.dumps(content, indent=1) + "\n")
-    scores = score_tracks(values)
+        records = submissions.read_records(command.folder)
+        trials = all(each.key.seed >= TUNING_SEED for each in records)
+        content = {} if trials else submissions.submission(command.folder, records)
+    if content:
+        write_whole(file, json.dumps(content, indent=1) + "\n")
+    values = submissions.values_of(records)
+    scored = scores.score_tracks(values)
     if command.json:
-        print(json.dumps([_as_json(each) for each in scores]))
+        print(json.dumps([asdict(each) for each in scored]))
         return 0
-    console = Console()
-    for each in scores:
-        print_sheet(_sheet(each, values, trials), console)
+    for each in scored:
+        recorded = not trials and not content["settings"]
+        print_sheet(_sheet(each, values, trials=trials, recorded=recorded), console)
     if trials:
         say(console, f"Seeds from {TUNING_SEED} on are for tuning: no submission.")
-        return 0
-    kind = (
-        "played by codea1: `codea1 suite verify` can repeat it"
-        if content["settings"]
-        else "recorded: its algorithm is not in it"
-    )
-    say(console, f"Written: {command.folder / 'submission.json'} ({kind})")
+    elif content["settings"]:
+        say(console, f"Written: {file} (played by codea1: `codea1 suite verify` can repeat it)")
+    else:
+        say(console, f"Written: {file} (recorded: its algorithm is not in it)")
     return 0
 
 
@@ -216,70 +200,54 @@ def run_verify(arguments: Sequence[str]) -> int:
     """Run `codea1 suite verify`; returns the exit code."""
     command = parse(VerifyCommand, arguments, name="suite verify")
     console = Console()
-    with user_input(), library_errors():
-        content = read_submission(command.file)
-        number, wrong = verify(
+    with user_input():
+        content = submissions.read_submission(command.file)
+        number, wrong = submissions.verify(
             content, command.share, command.salt, lambda line: say(console, line)
         )
     for line in wrong:
         say(console, f"Differs: {line}")
+    held = len(content.played) + len(content.tuning.tried if content.tuning else ())
     say(
         console,
-        f"{number - len(wrong)} of {number} are equal: records, and settings of the tuning.",
+        f"{number - len(wrong)} of {number} are equal, drawn from {held} records and settings of the tuning with the salt "
+        f"{command.salt!r}. The others were not played.",
     )
     return 1 if wrong else 0
 
 
-def _sheet(scored: TrackScore, values: Mapping[str, Any], trials: bool) -> Sheet:
+def _sheet(
+    scored: scores.TrackScore, values: scores.Values, *, trials: bool, recorded: bool
+) -> Sheet:
     """Return the table of a track: the own row, the difference from shipped GRPO, and shipped rows."""
+    track = scored.track
+    rows = {
+        name: row["values"][track]
+        for name, row in scores.shipped().items()
+        if track in row["values"]
+    }
+    grpo = rows.get("grpo", {})
     beside = {
-        name: {each.task.id: each.score for each in one.ids if each.score}
-        for name, row in shipped().items()
-        if name not in ("random", "oracle") and scored.track in row["values"]
-        for one in score_tracks({scored.track: row["values"][scored.track]})
+        name: scores.score_tracks({track: own})[0].ids
+        for name, own in rows.items()
+        if name not in ("random", "oracle")
     }
-    rows = []
-    for each in scored.ids:
-        task = each.task
-        grpo = shipped().get("grpo", {}).get("values", {}).get(scored.track, {}).get(task.id)
-        difference = (
-            paired(task, scored.track, values[scored.track][task.id], grpo) if grpo else None
-        )
-        cells = [
-            task.id if task.separates else f"({task.id})",
-            task.setting,
-            signed(each.score) if each.score else f"{each.values[0]:+.2f} (one seed)",
-            signed(difference),
+    table = [["id", "setting", "score", "more than GRPO", *beside]]
+    for id, own in scored.ids.items():
+        others = [ids[id].score for ids in beside.values()]
+        row = [
+            id if own.separates else f"({id})",
+            find_task(id).setting,
+            signed(own.score) if own.score else f"{own.values[0]:+.2f} (one seed)",
+            signed(scores.paired(find_task(id), track, values[track][id], grpo.get(id, {}))),
         ]
-        cells += [
-            f"{found[task.id].value:+.2f}" if task.id in found else "-" for found in beside.values()
-        ]
-        rows.append([Cell(text) for text in cells])
-    note = f"Track {scored.track}. 0 is random play, 1 the oracle; 95% intervals over seeds. "
+        table.append([*row, *(f"{each.value:+.2f}" if each else "-" for each in others)])
+    note = f"Track {track}. 0 is random play, 1 the oracle; 95% intervals over seeds. "
     if trials:
-        note += "Other rows are of other seeds."
-    else:
-        note += f"Number (mean of the ids that separate): {signed(scored.number)}; held-out: {signed(scored.held_out)}. Ids in brackets do not count."
-    if scored.missing and not trials:
+        return Sheet.of(table, note=f"{note}Other rows are of other seeds.")
+    note += f"Number (mean of the ids that separate): {signed(scored.number)}; held-out: {signed(scored.held_out)}. Ids in brackets do not count."
+    if recorded:
+        note += " Recorded, and repeated by nobody: who looks ahead in copies has +1."
+    if scored.missing:
         note += f" {scored.missing} records are missing: there is no number without them."
-    return Sheet("", note, ["id", "setting", "score", "more than GRPO", *beside], rows)
-
-
-def _as_json(scored: TrackScore) -> dict[str, Any]:
-    def plain(estimate: Estimate | None) -> Any:
-        return None if estimate is None else vars(estimate)
-
-    return {
-        "track": scored.track,
-        "number": plain(scored.number),
-        "held_out": plain(scored.held_out),
-        "missing": scored.missing,
-        "ids": {
-            each.task.id: {
-                "separates": each.task.separates,
-                "score": plain(each.score),
-                "values": each.values,
-            }
-            for each in scored.ids
-        },
-    }
+    return Sheet.of(table, note=note)

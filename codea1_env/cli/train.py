@@ -118,21 +118,20 @@ def run(arguments: Sequence[str]) -> int:
     sources = parse_some(SourcesAndFolder, arguments, name="train")
     with user_input():
         below = base_settings(sources)
-    headings = {
-        f"--{each.name.replace('_', '-')}": f"{kind.__doc__}".partition(".")[0]
-        for kind in TrainConfig.__bases__
-        for each in dataclasses.fields(kind)
-    }
     command = parse(
         TrainCommand,
         arguments,
         name="train",
         default=TrainCommand(settings=below),
         switches_only=False,
-        headings=headings,
     )
+    # The command line's fields of trainers stand beside those of presets and files.
+    trainers = {
+        f"{role}.trainer": below.player(role).trainer | command.settings.player(role).trainer
+        for role in ("coder", "tester")
+    }
     with user_input():
-        settings = _with_trainers(command.settings, below)
+        settings = replaced(command.settings, trainers)
         check_own_code(settings)  # before anything is loaded that takes long
     # With --json stdout is for programs; people can still watch stderr.
     console = Console(stderr=command.json)
@@ -154,18 +153,6 @@ def run(arguments: Sequence[str]) -> int:
         about = dataclasses.asdict(result) | {"output_dir": str(result.output_dir)}
         print(json.dumps(about))
     return 0 if result.finished else INTERRUPTED
-
-
-def _with_trainers(settings: TrainConfig, below: TrainConfig) -> TrainConfig:
-    """Keep the fields of trainers that stand in a preset or a file, and that the command line does not name."""
-    with user_input():
-        return replaced(
-            settings,
-            {
-                f"{role}.trainer": below.player(role).trainer | settings.player(role).trainer
-                for role in ("coder", "tester")
-            },
-        )
 
 
 def _with_blocks(arguments: Sequence[str]) -> list[str]:
@@ -254,13 +241,11 @@ def show_plan(config: TrainConfig, problems: int) -> None:
     """
     if not config.has_language_model:
         return
-    here, gpu = config.engine != "ray", False
-    try:
-        if here and find_spec("torch") is not None:
+    gpu = False
+    if config.engine != "ray" and find_spec("torch") is not None:
+        with user_input():
             check_threads(config.threads)
             gpu = best_device() != "cpu"
-    except ValueError as error:
-        raise RunError(str(error)) from error
     check_trainer_fields(config)
     _check_contexts(config)
     check_batches(config, problems, gpu=gpu)

@@ -1,21 +1,34 @@
-"""Judges whole programs on whole problems: right, or wrong and why."""
+"""Judges whole programs on whole problems: right, or wrong and why. And programs on tests as these are written."""
 
 from __future__ import annotations
 
 import math
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.compare import CheckerFault
 from codea1_env.evaluation.task import ProblemFault, Stored
+from codea1_env.oracle import gather
 from codea1_env.problem_sets import judging
 from codea1_env.problem_sets.expected import NoValueError, ask_reference, unknown_cases
 from codea1_env.problems import Problem
-from codea1_env.sandbox import JobResult, Limits, Outcome, Sandbox
+from codea1_env.responses import Test, yielding
+from codea1_env.sandbox import (
+    RETURNED,
+    Comparison,
+    EncodedCases,
+    JobResult,
+    Limits,
+    Outcome,
+    Sandbox,
+    TestResult,
+)
 from codea1_env.sandbox.packages import locate
 from codea1_env.sandbox.results import Judged
+from codea1_env.subjects import Subject
 
 MIN_TIME_LIMIT = 2.0
 """Seconds of CPU time that every program may take for loading and all tests of its problem together."""
@@ -177,3 +190,52 @@ def missing_packages(problem: Problem, sandbox: Sandbox) -> str:
         verb = "is" if len(absent) == 1 else "are"
         return f"needs {needed}; {', '.join(absent)} {verb} not installed: install, and {remedy}"
     return f"needs {needed}, which programs may not use here: {remedy}"
+
+
+def run_as_written(
+    programs: Sequence[str],
+    tests: Sequence[Test],
+    problem: Problem,
+    limits: Limits,
+    sandbox: Sandbox,
+) -> list[list[TestResult]]:
+    """Run the same tests on many programs. A program passes one if it returns what the test predicts: no reference is asked.
+
+    Returns a row of results for each program.
+    """
+    places: dict[Comparison, list[int]] = {}
+    for place, test in enumerate(tests):
+        places.setdefault(_comparison(test, problem), []).append(place)
+    name = Subject.of(problem, yields=yielding([problem], sandbox)[0]).called
+    groups = [
+        (
+            comparison,
+            EncodedCases(
+                tuple(tests[place].call for place in some),
+                tuple(RETURNED + tests[place].predicted for place in some),
+            ),
+        )
+        for comparison, some in places.items()
+    ]
+    started = [
+        sandbox.submit(sandbox.judge_cases, code, name, cases, comparison=rule, limits=limits)
+        for code in programs
+        for rule, cases in groups
+    ]
+    results = iter(gather(started))
+    rows = []
+    for _ in programs:
+        found: dict[int, TestResult] = {}
+        for some in places.values():
+            result = next(results)
+            found |= zip(some, result.tests or (result.load,) * len(some), strict=True)
+        rows.append([found[place] for place in range(len(tests))])
+    return rows
+
+
+def _comparison(test: Test, problem: Problem) -> Comparison:
+    """Of tolerances, those of the problem and of the test, the widest counts."""
+    own = judging.comparison_of(problem)
+    return own._replace(
+        atol=max(own.atol, test.absolute or 0.0), rtol=max(own.rtol, test.relative or 0.0)
+    )

@@ -5,7 +5,6 @@ First the references run on their own tests, which finds problems that cannot be
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,14 +23,13 @@ from codea1_env.evaluation.program_verdicts import (
     run_reference,
 )
 from codea1_env.evaluation.samples import ProgramSample
-from codea1_env.evaluation.statistics import mean_over_problems, pass_at_k, written
+from codea1_env.evaluation.statistics import figure_of, pass_at_k
 from codea1_env.evaluation.task import EvaluationError, Question
 from codea1_env.problems import Problem
 from codea1_env.rendering.display import counted
 from codea1_env.sandbox import Outcome
 
 DEFAULT_K = (1, 5, 10)
-_TITLES = {"all": "all tests", "base": "base tests"}
 
 
 @dataclass(kw_only=True, eq=False)
@@ -43,7 +41,7 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     """
 
     kind = ""
-    defaults = {"num_samples": 32}  # noqa: RUF012  never changed
+    default_samples = 32
     figure = "pass@1"
     check_type = ReferenceRun
     verdict_type = CodeVerdict
@@ -119,13 +117,12 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         if fewest > 1 and set(numbers.values()) == {fewest}:
             asked[f"avg@{fewest}"] = 1
         return {
-            title: {name: self._pass_at(k, kind, numbers) for name, k in asked.items()}
-            for title, kind in zip(_TITLES, self._kinds, strict=False)
+            title: {
+                name: figure_of([pass_at_k(n, self._right(t, kind), k) for t, n in numbers.items()])
+                for name, k in asked.items()
+            }
+            for title, kind in zip(("all", "base"), self._kinds, strict=False)
         }
-
-    def _pass_at(self, k: int, kind: str, numbers: Mapping[str, int]) -> dict[str, float]:
-        values = [pass_at_k(n, self._right(task, kind), k) for task, n in numbers.items()]
-        return dataclasses.asdict(mean_over_problems(values))
 
     @property
     def _kinds(self) -> list[str]:
@@ -155,18 +152,6 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         """How many programs are right, of those that could be judged."""
         right = {kind: self._right(task, kind) for kind in self._kinds}
         return {"samples": len(self.programs_of(task)), **right}
-
-    def table(self, report: Mapping[str, Any]) -> list[list[str]]:
-        """Return a row for each figure, a column for each kind of tests."""
-        figures = report["figures"]
-        rows = [
-            [name, *(written(each[name]) for each in figures.values())] for name in figures["all"]
-        ]
-        inside = report.get("judged_inside", 0)
-        if inside:
-            number = sum(each["samples"] for each in report["results"].values())
-            rows.append(["judged inside", f"{inside} of {number}", *[""] * (len(figures) - 1)])
-        return [["figure", *(f"{_TITLES[kind]} [95% interval]" for kind in figures)], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """How programs ended, and how many are the same."""

@@ -7,7 +7,6 @@ as many answers as there are programs. Neither the reference nor the verdicts ch
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import operator
 from collections import Counter
@@ -15,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from codea1_env.evaluation.as_written import run_as_written
+from codea1_env.evaluation.program_verdicts import run_as_written
 from codea1_env.evaluation.programs import CodeEvaluation
 from codea1_env.evaluation.runner import SELECTION, AgentOf, Asking, Stopped
-from codea1_env.evaluation.statistics import mean_over_problems, written
+from codea1_env.evaluation.statistics import figure_of, written
 from codea1_env.problems import Problem
 from codea1_env.reading.definitions import put_before
 from codea1_env.rendering.display import counted
@@ -153,10 +152,8 @@ def selection_report(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "unjudged": sum(row["unjudged"] for row in rows),
         "tests": sum(sum(row["times"]) for row in scored),
         "unusable": sum(row["unusable"] for row in scored),
-        **{
-            key: {name: dataclasses.asdict(mean_over_problems(it)) for name, it in values.items()}
-            for key, values in (("figures", figures), ("gains", gains))
-        },
+        "figures": {name: figure_of(values) for name, values in figures.items()},
+        "gains": {name: figure_of(values) for name, values in gains.items()},
     }
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,6 +61,26 @@ def written(estimate: Estimate | Mapping[str, float] | float | None) -> str:
     if isinstance(estimate, float):
         return f"{estimate:.3f}"
     return "-" if estimate is None else str(estimate)
+
+
+def figures_in(figures: Mapping[str, Any], before: str = "") -> dict[str, Estimate | None]:
+    """Return the figures of a report by name, also those that stand in groups, as those of base tests do.
+
+    Example:
+        >>> figure = {"value": 0.5, "low": 0.25, "high": 0.75}
+        >>> list(figures_in({"all": {"pass@1": figure}, "base": {"pass@1": figure}}))
+        ['pass@1', 'base: pass@1']
+    """
+    found: dict[str, Estimate | None] = {}
+    for name, value in figures.items():
+        match value:
+            case {"value": float(middle), "low": float(low), "high": float(high)}:
+                found[f"{before}{name}"] = Estimate(middle, low, high)
+            case dict():
+                found |= figures_in(value, "" if name == "all" else f"{name}: ")
+            case None:
+                found[f"{before}{name}"] = None
+    return found
 
 
 def mean_over_runs(means: ArrayLike) -> Estimate:
@@ -121,6 +142,11 @@ def mean_over_problems(values: Sequence[float]) -> Estimate:
     column: Floats = np.asarray(values, dtype=np.float64)
     drawn = np.random.default_rng(SEED).integers(len(column), size=(REPETITIONS, len(column)))
     return estimate_of(column.mean(), column[drawn].mean(axis=1))
+
+
+def figure_of(values: Sequence[float]) -> dict[str, float]:
+    """Return `mean_over_problems`, as JSON has it."""
+    return asdict(mean_over_problems(values))
 
 
 _Z = 1.959964

@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from codea1_env.evaluation.samples import SampleFile, digest
-from codea1_env.evaluation.statistics import Estimate, mean_over_problems
+from codea1_env.evaluation.statistics import (
+    Estimate,
+    figure_of,
+    figures_in,
+    mean_over_problems,
+    written,
+)
 from codea1_env.problems import Problem
 from codea1_env.rendering.display import counted, counted_of
 from codea1_env.rollout import Agent
@@ -113,10 +119,8 @@ class Evaluation(Generic[S, V]):
     """What `check` returns."""
     verdict_type: ClassVar[type[Stored] | None] = None
     """What `judge` returns; None for a mapping of names to numbers, flags, texts and None."""
-    help: ClassVar[Mapping[str, str]] = {}
-    """Other help texts, of options that all evaluations have."""
-    defaults: ClassVar[Mapping[str, Any]] = {}
-    """Other defaults of these."""
+    default_samples: ClassVar[int] = 1
+    """Samples per problem that an agent is asked for where nothing else is said."""
     limits: ClassVar[Limits] = Limits()
     """What programs may use where nothing else is said."""
 
@@ -213,8 +217,7 @@ class Evaluation(Generic[S, V]):
     def figures(self) -> dict[str, Any]:
         """Name -> figure, as JSON has it: the mean of a value over problems, with its interval; None without values."""
         return {
-            name: dataclasses.asdict(mean_over_problems(it)) if it else None
-            for name, it in self._values_of_problems().items()
+            name: figure_of(it) if it else None for name, it in self._values_of_problems().items()
         }
 
     def summary(self) -> dict[str, Any]:
@@ -241,8 +244,7 @@ class Evaluation(Generic[S, V]):
 
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
         """Return the figures of a report as rows of texts, the headings first."""
-        figures = report["figures"].items()
-        rows = [[name, str(Estimate(**each)) if each else "-"] for name, each in figures]
+        rows = [[name, written(value)] for name, value in figures_in(report["figures"]).items()]
         return [["figure", "value [95% interval]"], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:

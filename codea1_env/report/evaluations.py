@@ -9,7 +9,7 @@ from typing import Any
 
 from codea1_env.evaluation.runner import SAMPLES
 from codea1_env.evaluation.selection import CHOICES
-from codea1_env.evaluation.statistics import Estimate
+from codea1_env.evaluation.statistics import Estimate, figures_in
 from codea1_env.evaluation.suites.figures import in_words
 from codea1_env.rendering.display import clean, counted, counted_of
 from codea1_env.report.episode_log import EpisodeSample
@@ -147,20 +147,8 @@ def _state(each: EvaluationResult) -> str:
 
 def figures_of(each: EvaluationResult) -> dict[str, Estimate]:
     """Return the figures of an evaluation by name."""
-    found = _flat(each.report.get("figures", {}))
+    found = figures_in(each.report.get("figures", {}))
     match each.report.get("selection"):
         case {"figures": dict(chosen)}:
-            found |= {CHOICES.get(name, name): value for name, value in _flat(chosen).items()}
-    return found
-
-
-def _flat(figures: Mapping[str, Any], before: str = "") -> dict[str, Estimate]:
-    """Figures by name, also of those that stand in groups, as those of base tests do."""
-    found: dict[str, Estimate] = {}
-    for name, value in figures.items():
-        match value:
-            case {"value": float(middle), "low": float(low), "high": float(high)}:
-                found[f"{before}{name}"] = Estimate(middle, low, high)
-            case dict():
-                found |= _flat(value, "" if name == "all" else f"{name}: ")
-    return found
+            found |= {CHOICES.get(name, name): it for name, it in figures_in(chosen).items()}
+    return {name: value for name, value in found.items() if value is not None}

@@ -8,16 +8,16 @@ an id has them), and the tag that a tester saw must be that of the text.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from codea1_env.referee import Referee, RefereeConfig, Round
 from codea1_env.rewards import RewardConfig
-from codea1_env.sandbox import Sandbox
-from codea1_env.suite.rounds import Rounds, again_in
-from codea1_env.suite.tasks import SuiteError
-from codea1_env.suite.worlds import Floats, Ints, features_of
+from codea1_env.sandbox import default_sandbox
+from codea1_env.suite.rounds import Rounds
+from codea1_env.suite.tasks import GROUP, SuiteError
+from codea1_env.suite.worlds import Ints, features_of
 
 _FIRST = 200
 _SHARE = 0.01
@@ -25,15 +25,14 @@ _EQUAL = 1e-12
 
 
 class SampleChecker:
-    """Checks the rounds of one record. `checked` counts them."""
+    """Checks rounds of one record."""
 
-    def __init__(self, rounds: Rounds) -> None:
-        self._rounds, self._played, self.checked = rounds, 0, 0
-        self._rng = np.random.default_rng([rounds.world.seed, 5])
-        self._waiting: list[tuple[Ints, ...]] = []
-        self._sandbox: Sandbox | None = None
+    def __init__(self, seed: int) -> None:
+        self._played, self._checked = 0, 0
+        self._rng = np.random.default_rng([seed, 5])
+        self._waiting: list[list[Ints]] = []
 
-    def add(self, *played: Ints) -> None:
+    def add(self, rounds: Rounds, played: Sequence[Ints]) -> None:
         """Take rounds: episodes, programs, tests, number of replayed tests, and their cells."""
         number = len(played[0])
         chosen = self._rng.random(number) < _SHARE
@@ -41,89 +40,58 @@ class SampleChecker:
         chosen[:first] = True
         self._played += number
         if chosen.any():
-            self._waiting.append(tuple(each[chosen] for each in played))
+            self._waiting.append([each[chosen] for each in played])
         if first and self._played >= _FIRST:
-            self._judge()
+            self._judge(rounds)
 
-    def finish(self) -> None:
-        """Judge what has not been judged."""
-        self._judge()
-        self.close()
+    def finish(self, rounds: Rounds) -> int:
+        """Judge what has not been judged; returns how many rounds were."""
+        self._judge(rounds)
+        return self._checked
 
-    def close(self) -> None:
-        """Close the sandbox."""
-        if self._sandbox is not None:
-            self._sandbox.close()
-            self._sandbox = None
-
-    def _judge(self) -> None:
+    def _judge(self, rounds: Rounds) -> None:
         if not self._waiting:
             return
-        episodes, programs, tests, known, cells = (
-            np.concatenate(each) for each in zip(*self._waiting, strict=True)
-        )
+        played = [np.concatenate(each) for each in zip(*self._waiting, strict=True)]
         self._waiting = []
-        world, task = self._rounds.world, self._rounds.task
-        group = self._rounds.group_of(episodes)
-        problem = group % task.problems
-        index = world.of(group, problem)
-        again = again_in(tests)
-        failed = world.faulty[index[:, None], programs[:, None], tests]
-        fails_old = world.faulty[index[:, None], programs[:, None], cells]
-        right_values = world.valid[problem[:, None], tests]
-        judges = np.full(len(group), -1)
-        if task.judged < 1:
-            failed, right_values = self._rounds.judged(group, programs, tests)
-            fails_old, _ = self._rounds.judged(group, programs, cells)
-            judges = self._rounds.judges_of(group, programs)
-        failed &= ~again
-        passed = ~fails_old & (np.arange(cells.shape[1]) < known[:, None])
-        coder, tester, validity = self._rounds.pay(right_values, again, failed, known, passed)
-        asked = []
-        problems = {number: world.problem(number) for number in np.unique(problem).tolist()}
-        for number, (of, at) in enumerate(zip(problem.tolist(), group.tolist(), strict=True)):
-            code = world.text(at, of, int(programs[number]))
-            if (
-                world.bits
-                and (features_of(code, world.bits) != world.tags[at, programs[number]]).any()
-            ):
-                raise _difference(episodes[number], "the tag in the text", "the tag that was shown")
-            new = [world.test(of, cell) for cell in tests[number].tolist()]
-            old = [world.right_test(of, cell) for cell in cells[number, : known[number]].tolist()]
-            judge = int(judges[number])
-            shown = problems[of]
-            if judge >= 0:
-                shown = dataclasses.replace(shown, reference=world.text(at, of, judge))
-            asked.append(Round(shown, code, [new], old))
-        for number, verdict in enumerate(self._referee().judge(asked)):
+        failed, passed, paid = rounds.judge(played, truly=True)
+        ours = np.column_stack([failed.sum(axis=1), passed.sum(axis=1), paid])
+        asked = _asked(rounds, *played)
+        rewards = RewardConfig(rounds.task.alpha, rounds.task.K, function=rounds.task.rewards)
+        referee = Referee(default_sandbox(), RefereeConfig(rewards, reuse_programs=True))
+        for episode, own, verdict in zip(played[0], ours, referee.judge(asked), strict=True):
             [suite] = verdict.suites
-            right = verdict.load.passed and all(
-                each == now
-                for each, now in (
-                    (sum(suite.outcome.failed), failed[number].sum()),
-                    (suite.outcome.history_passed, passed[number].sum()),
-                )
-            )
-            rewards = suite.rewards
-            said: Floats = np.array(
-                [verdict.code_reward, rewards.test, rewards.validity], np.float64
-            )
-            paid: Floats = np.array([coder[number], tester[number], validity[number]])
-            if not right or not np.allclose(said, paid, rtol=0, atol=_EQUAL):
-                raise _difference(
-                    episodes[number], f"the referee {said.tolist()}", f"the tables {paid.tolist()}"
-                )
-        self.checked += len(asked)
-
-    def _referee(self) -> Referee:
-        if self._sandbox is None:
-            self._sandbox = Sandbox(workers=1)
-        task = self._rounds.task
-        rewards = RewardConfig(task.alpha, task.K, function=task.rewards)
-        return Referee(self._sandbox, RefereeConfig(rewards, reuse_programs=True))
+            counts = sum(suite.outcome.failed), suite.outcome.history_passed
+            rewarded = verdict.code_reward, suite.rewards.test, suite.rewards.validity
+            said = np.array([*counts, *rewarded], np.float64)
+            if not verdict.load.passed or not np.allclose(said, own, rtol=0, atol=_EQUAL):
+                raise _difference(episode, f"the referee {said.tolist()}", f"the tables {own.tolist()}")  # fmt: skip
+        self._checked += len(asked)
 
 
-def _difference(episode: Any, one: str, other: str) -> SuiteError:
+def _asked(
+    rounds: Rounds, episodes: Ints, programs: Ints, tests: Ints, known: Ints, replayed: Ints
+) -> list[Round]:
+    """Write rounds as the game has them."""
+    world, asked = rounds.world, []
+    judges = rounds.judges_of(episodes, programs).tolist()
+    problems = [world.problem(number) for number in range(rounds.task.problems)]
+    for number, group in enumerate((episodes // GROUP % world.groups).tolist()):
+        which, program = group % len(problems), int(programs[number])
+        code, problem = world.text(group, program), problems[which]
+        if world.bits and (features_of(code, world.bits) != world.tags[group, program]).any():
+            raise _difference(episodes[number], "the tag in the text", "the tag that was shown")
+        if judges[number] >= 0:
+            reference = world.text(group, judges[number])
+            problem = dataclasses.replace(problem, reference=reference)
+        new, old = tests[number], replayed[number, : known[number]]
+        said = [f"assert f({cell}) == {world.predicted[which, cell]}" for cell in new]
+        true = [f"assert f({cell}) == {world.table[which, cell]}" for cell in old]
+        asked.append(Round(problem, code, [said], true))
+    return asked
+
+
+def _difference(episode: int, one: str, other: str) -> SuiteError:
     return SuiteError(
-        f"Expect equal judgements of episode {int(episode)}, actually: {one}, {other}. The run ends here."
+        f"Expect equal judgements of episode {episode}, actually: {one}, {other}. The run ends here."
     )

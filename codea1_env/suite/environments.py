@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import gymnasium
 import numpy as np
@@ -16,9 +16,8 @@ from gymnasium.vector.utils import batch_space
 from pettingzoo import AECEnv, ParallelEnv  # type: ignore[import-untyped]
 
 from codea1_env.spaces import AGENTS, CODER, TESTER
-from codea1_env.suite.playing import Observations, Play, open_play
-from codea1_env.suite.tasks import SuiteError, Track, check_track, find_task
-from codea1_env.suite.worlds import Ints
+from codea1_env.suite.playing import Games, Observations
+from codea1_env.suite.tasks import RecordKey, SuiteError, check_track, find_task
 
 Api = Literal["parallel", "aec", "gym", "vector"]
 _SIDE = {CODER: "coder", TESTER: "tester"}
@@ -41,7 +40,7 @@ def make(
         record: Folder of a submission, in which the environment records what is played; None for no record.
         api: "parallel" or "aec" for PettingZoo, "gym" for one side in Gymnasium, "vector" for both sides of many games.
         side: Who learns, with "gym": against a shipped population of the other.
-        num_envs: Games at once: with "gym" a `gymnasium.vector.VectorEnv`, with "vector" the arrays of `VectorGames`.
+        num_envs: Games at once: with "gym" a `gymnasium.vector.VectorEnv`, with "vector" the arrays of `Games`.
         version: Version of the suite.
 
     Raises:
@@ -67,44 +66,33 @@ def make(
         raise SuiteError(f"Expect num_envs of at least 1 with api 'gym' or 'vector', actually: {num_envs!r}, {api!r}")  # fmt: skip
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise SuiteError(f"Expect a seed of 0 or more, actually: {seed!r:.40}")
-    kinds = {"parallel": SuiteParallelEnv, "aec": SuiteAECEnv}
-    if api not in (*kinds, "gym", "vector"):
+    if api not in get_args(Api):
         raise SuiteError(f"Expect api to be parallel, aec, gym or vector, actually: {api!r:.40}")
-    track: Track = check_track(task, side or "both")
-    play = open_play(task, seed, track, None if record is None else Path(record))
+    key = RecordKey(check_track(task, side or "both"), task, seed)
+    games = Games(key, None if record is None else Path(record), num_envs or 1)
     if api == "gym":
-        return SuiteSideEnv(play) if num_envs is None else SuiteSideVectorEnv(play, num_envs)
+        return SuiteSideEnv(games) if num_envs is None else SuiteSideVectorEnv(games)
     if api == "vector":
-        return VectorGames(play, num_envs or 1)
-    return kinds[api](play)
+        return games
+    return SuiteAECEnv(games) if api == "aec" else SuiteParallelEnv(games)
 
 
-def one_side(task: str, side: Literal["coder", "tester"], **arguments: Any) -> SuiteSideEnv:
-    """Make what `gymnasium.make("codea1_env/Suite-v1", task="reading/2", side="tester")` returns."""
-    made: SuiteSideEnv = make(task, api="gym", side=side, **arguments)
-    return made
+def one_side(task: str, side: Literal["coder", "tester"], **arguments: Any) -> Any:
+    """Make what `gymnasium.make` and `make_vec("codea1_env/Suite-v1", task="reading/2", side="tester")` return."""
+    return make(task, api="gym", side=side, **arguments)
 
 
-def one_side_games(
-    num_envs: int, task: str, side: Literal["coder", "tester"], **arguments: Any
-) -> SuiteSideVectorEnv:
-    """Make what `gymnasium.make_vec("codea1_env/Suite-v1", num_envs=64, task="reading/2", side="tester")` returns."""
-    made: SuiteSideVectorEnv = make(task, api="gym", side=side, num_envs=num_envs, **arguments)
-    return made
+class _BothSides:
+    """What both interfaces of PettingZoo ask an environment."""
 
-
-class SuiteParallelEnv(ParallelEnv):  # type: ignore[misc]
-    """Both players, for PettingZoo's parallel interface: of each step's actions the one whose turn it is counts."""
-
-    metadata: dict[str, Any] = {"name": "codea1_suite_v1", "render_modes": []}  # noqa: RUF012  PettingZoo's name and type
     render_mode = None
 
-    def __init__(self, play: Play) -> None:
-        self.play = play
+    def __init__(self, games: Games) -> None:
+        self.games = games
         self.possible_agents = list(AGENTS)
         self.agents: list[str] = []
-        self.observation_spaces = {name: play.spaces[_SIDE[name]][0] for name in AGENTS}
-        self.action_spaces = {name: play.spaces[_SIDE[name]][1] for name in AGENTS}
+        self.observation_spaces = {name: games.spaces[_SIDE[name]][0] for name in AGENTS}
+        self.action_spaces = {name: games.spaces[_SIDE[name]][1] for name in AGENTS}
 
     def observation_space(self, agent: str) -> gymnasium.Space[Any]:
         """Return an agent's observation space."""
@@ -114,15 +102,24 @@ class SuiteParallelEnv(ParallelEnv):  # type: ignore[misc]
         """Return an agent's action space."""
         return self.action_spaces[agent]
 
+    def close(self) -> None:
+        """Close the record."""
+        self.games.close()
+
+
+class SuiteParallelEnv(_BothSides, ParallelEnv):  # type: ignore[misc]
+    """Both players, for PettingZoo's parallel interface: of each step's actions the one whose turn it is counts."""
+
+    metadata: dict[str, Any] = {"name": "codea1_suite_v1", "render_modes": []}  # noqa: RUF012  PettingZoo's name and type
+
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Observations], dict[str, dict[str, Any]]]:
         """Begin the next episode; without a record a seed begins with the first one again."""
-        self.play.restart(seed)
+        self.games.restart(seed)
+        self.games.begin()
         self.agents = list(AGENTS)
-        self._episode = int(self.play.begin(1)[0])
-        self._program: int | None = None
-        return self._observations(), self._infos()
+        return self._seen(), _infos(CODER)
 
     def step(
         self, actions: Mapping[str, Any]
@@ -132,57 +129,38 @@ class SuiteParallelEnv(ParallelEnv):  # type: ignore[misc]
         """Take the action of the agent whose turn it is."""
         if not self.agents:
             raise SuiteError("Expect reset() before step(), actually: the episode is over")
-        actor = CODER if self._program is None else TESTER
+        over = self.games.programs is not None
+        actor = TESTER if over else CODER
         if actor not in actions:
             raise SuiteError(
                 f"Expect an action of {actor}, whose turn it is, actually: {list(actions)}"
             )
         rewards = dict.fromkeys(AGENTS, 0.0)
-        over = self._program is not None
-        if self._program is None:
-            self._program = self.play.program(actions[CODER])
-        else:
-            suite = self.play.suite(actions[TESTER])
-            paid = self.play.end_one(self._episode, self._program, suite)
-            rewards = {CODER: paid.coder, TESTER: paid.tester}
-        seen, infos = self._observations(), self._infos()
         if over:
+            [coder], [tester] = self.games.end([actions[TESTER]])
+            rewards = {CODER: float(coder), TESTER: float(tester)}
             self.agents = []
-        return seen, rewards, dict.fromkeys(AGENTS, over), dict.fromkeys(AGENTS, False), infos
+        else:
+            self.games.show([actions[CODER]])
+        ended, cut = dict.fromkeys(AGENTS, over), dict.fromkeys(AGENTS, False)
+        return self._seen(), rewards, ended, cut, _infos(TESTER)
 
-    def _observations(self) -> dict[str, Observations]:
-        return dict(zip(AGENTS, self.play.one_sees(self._episode, self._program), strict=True))
-
-    def _infos(self) -> dict[str, dict[str, Any]]:
-        active = CODER if self._program is None else TESTER
-        return {name: {"active_agent": active} for name in AGENTS}
-
-    def close(self) -> None:
-        """Close the record."""
-        self.play.close()
+    def _seen(self) -> dict[str, Observations]:
+        return {name: seen[0].copy() for name, seen in zip(AGENTS, self.games.seen, strict=True)}
 
 
-class SuiteAECEnv(AECEnv):  # type: ignore[misc]
+def _infos(active: str) -> dict[str, dict[str, Any]]:
+    return {name: {"active_agent": active} for name in AGENTS}
+
+
+class SuiteAECEnv(_BothSides, AECEnv):  # type: ignore[misc]
     """Both players in turn, for PettingZoo's AEC interface."""
 
     metadata: dict[str, Any] = {**SuiteParallelEnv.metadata, "is_parallelizable": False}  # noqa: RUF012
-    render_mode = None
 
-    def __init__(self, play: Play) -> None:
-        super().__init__()
-        self._both = SuiteParallelEnv(play)
-        self.possible_agents = list(AGENTS)
-        self.observation_spaces = self._both.observation_spaces
-        self.action_spaces = self._both.action_spaces
-        self.agents: list[str] = []
-
-    def observation_space(self, agent: str) -> gymnasium.Space[Any]:
-        """Return an agent's observation space."""
-        return self.observation_spaces[agent]
-
-    def action_space(self, agent: str) -> gymnasium.Space[Any]:
-        """Return an agent's action space."""
-        return self.action_spaces[agent]
+    def __init__(self, games: Games) -> None:
+        super().__init__(games)
+        self._parallel = SuiteParallelEnv(games)
 
     def observe(self, agent: str) -> Observations:
         """Return what an agent sees."""
@@ -190,7 +168,7 @@ class SuiteAECEnv(AECEnv):  # type: ignore[misc]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin the next episode."""
-        self._seen, self.infos = self._both.reset(seed, options)
+        self._seen, self.infos = self._parallel.reset(seed, options)
         self.agents = list(AGENTS)
         self.rewards = dict.fromkeys(AGENTS, 0.0)
         self._cumulative_rewards = dict.fromkeys(AGENTS, 0.0)
@@ -204,16 +182,11 @@ class SuiteAECEnv(AECEnv):  # type: ignore[misc]
         if self.terminations[agent]:
             self._was_dead_step(action)
             return
-        self._seen, self.rewards, self.terminations, self.truncations, self.infos = self._both.step(
-            {agent: action}
-        )
+        came = self._parallel.step({agent: action})
+        self._seen, self.rewards, self.terminations, self.truncations, self.infos = came
         self._cumulative_rewards[agent] = 0.0
         self.agent_selection = TESTER if agent == CODER else CODER
         self._accumulate_rewards()
-
-    def close(self) -> None:
-        """Close the record."""
-        self._both.close()
 
 
 class SuiteSideEnv(gymnasium.Env[Observations, Any]):
@@ -221,32 +194,27 @@ class SuiteSideEnv(gymnasium.Env[Observations, Any]):
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  Gymnasium's name and type
 
-    def __init__(self, play: Play) -> None:
-        self.play = play
+    def __init__(self, games: Games) -> None:
+        self.games = games
         self.observation_space: gymnasium.Space[Any]
-        self.observation_space, self.action_space = play.spaces[play.track]
-        self._episode: Ints | None = None
+        self.observation_space, self.action_space = games.spaces[games.track]
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observations, dict[str, Any]]:
         """Begin the next episode; a seed decides what the opponent does."""
         super().reset(seed=seed)
-        self.play.restart(seed)
-        self._episode, self._seen, self._programs = _begin(self.play, 1)
-        return self._seen[0], {}
+        self._seen = self.games.reset(seed)[0]
+        return self._seen, {}
 
     def step(self, action: Any) -> tuple[Observations, float, bool, bool, dict[str, Any]]:
         """Play the episode; a SuiteError without a reset() before it."""
-        if self._episode is None:
-            raise SuiteError("Expect reset() before each step(), actually: no episode was begun")
-        reward = _end(self.play, self._episode, self._programs, [action])
-        self._episode = None
-        return self._seen[0].copy(), float(reward[0]), True, False, {}
+        [reward] = self.games.step([action])
+        return self._seen.copy(), float(reward), True, False, {}
 
     def close(self) -> None:
         """Close the record."""
-        self.play.close()
+        self.games.close()
 
 
 class SuiteSideVectorEnv(VectorEnv[Observations, Any, np.ndarray[Any, Any]]):
@@ -254,94 +222,27 @@ class SuiteSideVectorEnv(VectorEnv[Observations, Any, np.ndarray[Any, Any]]):
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012  Gymnasium's name and type
 
-    def __init__(self, play: Play, num_envs: int) -> None:
-        self.play, self.num_envs = play, num_envs
-        self.single_observation_space, self.single_action_space = play.spaces[play.track]
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self._episodes: Ints | None = None
+    def __init__(self, games: Games) -> None:
+        self.games, self.num_envs = games, games.num_envs
+        self.single_observation_space, self.single_action_space = games.spaces[games.track]
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observations, dict[str, Any]]:
         """Begin episodes; of several seeds the first one counts."""
-        self.play.restart(seed[0] if isinstance(seed, list) else seed)
-        self._episodes, self._seen, self._programs = _begin(self.play, self.num_envs)
+        self._seen = self.games.reset(seed[0] if isinstance(seed, list) else seed)
         return self._seen, {}
 
     def step(self, actions: Any) -> tuple[Observations, Any, Any, Any, dict[str, Any]]:
         """Play the episodes, and begin new ones."""
-        if self._episodes is None:
-            raise SuiteError("Expect reset() before step(), actually: no episode was begun")
-        rewards = _end(self.play, self._episodes, self._programs, actions)
-        last = self._seen
-        self._episodes, self._seen, self._programs = _begin(self.play, self.num_envs)
+        rewards = self.games.step(actions)
         ended = np.ones(self.num_envs, np.bool_)
-        infos = {"final_obs": last, "_final_obs": ended}
+        infos = {"final_obs": self._seen, "_final_obs": ended}
+        self._seen = self.games.reset(None)
         return self._seen, rewards, ended, ~ended, infos
 
     def close_extras(self, **_: Any) -> None:
         """Close the record."""
-        self.play.close()
-
-
-class VectorGames:
-    """Both sides of many episodes at once, in arrays.
-
-    Example:
-        >>> games = make("rare-faults/0", 1000, api="vector", num_envs=64)
-        >>> games.begin().shape, games.show(np.zeros(64, int)).shape
-        ((64, 9), (64, 25))
-        >>> coder, tester = games.end(np.tile([1, 2], (64, 1)))
-    """
-
-    def __init__(self, play: Play, num_envs: int) -> None:
-        self.play, self.num_envs = play, num_envs
-        self._episodes: Ints | None = None
-        self._programs: Ints | None = None
-
-    def begin(self) -> Observations:
-        """Begin episodes, and return what the coders see, shape (num_envs, ...)."""
-        self._episodes, self._programs = self.play.begin(self.num_envs), None
-        return self.play.coder_sees(self._episodes)
-
-    def show(self, programs: Any) -> Observations:
-        """Take the coders' choices, once after each `begin`, and return what the testers see."""
-        if self._episodes is None or self._programs is not None:
-            raise SuiteError("Expect begin() before show(), actually: no episode waits for a program")  # fmt: skip
-        self._programs = self.play.programs(programs, self.num_envs)
-        return self.play.tester_sees(self._episodes, self._programs)
-
-    def end(self, tests: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Take the testers' suites, once after each `show`, and return the rewards of coders and testers."""
-        if self._episodes is None or self._programs is None:
-            raise SuiteError("Expect show() before end(), actually: no program was shown")
-        paid = self.play.end(self._episodes, self._programs, self.play.tests(tests, self.num_envs))
-        self._episodes = self._programs = None
-        return paid.coder, paid.tester
-
-    @property
-    def over(self) -> bool:
-        """Whether all episodes of the id were played."""
-        return self.play.rounds.ended >= self.play.task.episodes
-
-    def close(self) -> None:
-        """Close the record."""
-        self.play.close()
-
-
-def _begin(play: Play, number: int) -> tuple[Ints, Observations, Ints | None]:
-    episodes = play.begin(number)
-    if play.coder is None:
-        return episodes, play.coder_sees(episodes), None
-    programs = play.coder.choose(episodes)
-    return episodes, play.tester_sees(episodes, programs), programs
-
-
-def _end(play: Play, episodes: Ints, programs: Ints | None, actions: Any) -> Any:
-    if programs is not None:
-        return play.end(episodes, programs, play.tests(actions, len(episodes))).tester
-    assert play.tester is not None
-    chosen = play.programs(actions, len(episodes))
-    tests = play.tester.choose(episodes, play.rounds, chosen)
-    return play.end(episodes, chosen, tests).coder
+        self.games.close()

@@ -8,6 +8,7 @@ what it sees of them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -17,8 +18,8 @@ import numpy as np
 from codea1_env.agents import make_algorithm
 from codea1_env.suite.opponents import SUITES, CoderOpponent, TesterOpponent
 from codea1_env.suite.rounds import Payoffs, Rounds
-from codea1_env.suite.tasks import GROUP, SuiteTask, Track
-from codea1_env.suite.updates import draw, update
+from codea1_env.suite.tasks import GROUP, SuiteError, SuiteTask, Track
+from codea1_env.suite.updates import draw, step
 from codea1_env.suite.worlds import Floats, Ints, SuiteWorld
 
 PROGRAMS = GROUP // SUITES
@@ -27,8 +28,6 @@ _AT_ONCE = 8
 """Groups of a step."""
 _CARRIED = 0.1
 """Share of what is learned against a program that goes to all programs of the problem."""
-RATES = tuple((3.0**i, 8 * 3.0**i) for i in range(6))
-"""Learning rates of coder and tester that tuning tries."""
 
 
 @dataclass(frozen=True)
@@ -53,41 +52,73 @@ class SuiteEntry:
         return "learns" in (self.coder, self.tester) or self.tester == "blind"
 
 
-class Coder:
-    """A softmax over the programs of each problem; a step on one problem moves the others by the share `task.shared`."""
+ROWS: Mapping[str, Mapping[str, Any]] = {
+    "negated-rewards": {"lesson": "negated"},
+    "shuffled-rewards": {"lesson": "shuffled"},
+    "ignored-rewards": {"lesson": "ignored"},
+    "hundredfold-rate": {"factor": 100.0},
+    "blind": {"tester": "blind"},
+    "memory": {"tester": "memory"},
+    "random-tests": {"tester": "random"},
+    "fixed-tests": {"tester": "fixed"},
+    "oracle-tests": {"tester": "oracle"},
+    "pool-tests": {"tester": "pool"},
+    "random": {"coder": "random", "tester": "random"},
+    "oracle": {"coder": "oracle", "tester": "oracle"},
+}
+"""Rows that are no algorithm: GRPO with a fault, or with another tester, and players that learn nothing."""
+FAULTY = ("negated-rewards", "ignored-rewards", "hundredfold-rate")
+"""Rows with GRPO's own tuning."""
+BAD = (*FAULTY, "random")
+"""Rows that are worse than GRPO, or the game tells nothing of an algorithm."""
 
-    def __init__(self, task: SuiteTask) -> None:
-        self._shared = task.shared
-        self.logits = np.zeros((task.problems, task.programs))
+
+def find_entry(name: str, args: Mapping[str, Any] | None = None) -> SuiteEntry:
+    """Return what plays: an algorithm by name or FILE.py:CLASS, or a row of `ROWS`. Wrong names raise a ValueError."""
+    own = dict(args or {})
+    if name in ROWS:
+        if own:
+            raise SuiteError(f"Expect no hyperparameters for the row {name}, actually: {own!r:.80}")
+        return SuiteEntry(**ROWS[name])
+    try:
+        json.dumps(own, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise SuiteError(
+            f"Expect hyperparameters that JSON can hold, actually: {own!r:.80}"
+        ) from error
+    if "learning_rate" in own:
+        raise SuiteError(
+            "Expect the learning rates that `codea1 suite tune` finds, actually a hyperparameter learning_rate"
+        )
+    make_algorithm(name, {"learning_rate": 1.0}, "tabular", own)
+    return SuiteEntry(algorithm=name, args=own)
+
+
+class Tables:
+    """Logits of a problem and, if less than all is `carried`, of a program are added; a program's number is problem * programs + choice.
+
+    A coder has those of problems alone: one of its steps moves the other problems by the share `shared`.
+    """
+
+    def __init__(
+        self, shape: tuple[int, int], programs: int = 1, carried: float = 1.0, shared: float = 0.0
+    ) -> None:
+        self._programs, self._carried, self._shared = programs, carried, shared
+        self.question = np.zeros(shape)
+        self.shown = np.zeros((shape[0] * programs, 1 if carried == 1 else shape[1]))
 
     def logits_of(self, keys: Ints) -> Floats:
-        """Return the logits of problems."""
-        return self.logits[keys]
-
-    def change(self, keys: Ints, change: Floats) -> None:
-        """Add to the logits of different problems."""
-        self.logits[keys] += (1 - self._shared) * change
-        self.logits += self._shared * change.sum(axis=0)
-
-
-class TableTester:
-    """Logits of a problem and of a program that was seen before are added; the program's number is problem * programs + choice."""
-
-    def __init__(self, task: SuiteTask, blind: bool) -> None:
-        self._programs, self._blind = task.programs, blind
-        self.question = np.zeros((task.problems, task.C))
-        self.shown = np.zeros((task.problems * task.programs, 1 if blind else task.C))
-
-    def logits_of(self, keys: Ints) -> Floats:
-        """Return the logits for programs."""
+        """Return logits by number."""
         return self.question[keys // self._programs] + self.shown[keys]
 
     def change(self, keys: Ints, change: Floats) -> None:
-        """Divide what was learned against different programs between them and their problems."""
-        carried = 1.0 if self._blind else _CARRIED
-        np.add.at(self.question, keys // self._programs, carried * change)
-        if not self._blind:
-            self.shown[keys] += (1 - carried) * change
+        """Divide what was learned, of different numbers, between programs and problems."""
+        own = (1 - self._shared) * self._carried * change
+        np.add.at(self.question, keys // self._programs, own)
+        if self._shared:
+            self.question += self._shared * change.sum(axis=0)
+        if self._carried < 1:
+            self.shown[keys] += (1 - self._carried) * change
 
 
 class LinearTester:
@@ -111,11 +142,45 @@ class LinearTester:
         self.weights += self._seen[keys].T @ change
 
 
+class TablePlayer:
+    """A player with tables, which an algorithm changes."""
+
+    def __init__(
+        self,
+        entry: SuiteEntry,
+        rate: float,
+        tables: Tables | LinearTester,
+        rng: np.random.Generator,
+    ) -> None:
+        self.tables, self._lesson, self._rng = tables, entry.lesson, rng
+        settings = {"learning_rate": rate * entry.factor}
+        self._algorithm = make_algorithm(entry.algorithm, settings, "tabular", dict(entry.args))
+
+    def choose(self, keys: Ints, size: int) -> Ints:
+        """Draw an answer from the table of each key."""
+        different, which = np.unique(keys, return_inverse=True)
+        return draw(self.tables.logits_of(different)[which], size, self._rng)
+
+    def learn(self, keys: Ints, drawn: Ints, rewards: Floats) -> None:
+        """Take a step: `rewards` has a row for each group of answers."""
+        if self._lesson == "ignored":
+            rewards = self._rng.random(rewards.size).reshape(rewards.shape)
+        elif self._lesson == "shuffled":
+            rewards = self._rng.permuted(rewards, axis=1)
+        elif self._lesson == "negated":
+            rewards = -rewards
+        different, which = np.unique(keys, return_inverse=True)
+        before = self.tables.logits_of(different).astype(np.float64)
+        after = step(self._algorithm, before, different, which, drawn, rewards)
+        self.tables.change(different, after - before)
+
+
 class MemoryTester:
     """Control that learns nothing of other programs: it repeats the tests that broke a program, and else tries new ones."""
 
     def __init__(self, world: SuiteWorld, rng: np.random.Generator) -> None:
         self._rng, self._cells = rng, world.task.C
+        self._seen = world.seen.reshape(-1, self._cells)
         self._known: dict[int, set[int]] = {}
         self._tried: dict[int, set[int]] = {}
 
@@ -123,8 +188,7 @@ class MemoryTester:
         """Return suites against programs."""
         suites = []
         for key in keys.tolist():
-            known = self._known.get(key, set())
-            order = [*self._rng.permutation(sorted(known)).tolist()][:size]
+            order = self._rng.permutation(sorted(self._known.get(key, ()))).tolist()[:size]
             tried = self._tried.setdefault(key, set())
             while len(order) < size:
                 cell = int(self._rng.integers(self._cells))
@@ -134,13 +198,10 @@ class MemoryTester:
             suites.append(order)
         return np.array(suites)
 
-    def remember(self, keys: Ints, tests: Ints, paid: Payoffs, rounds: Rounds) -> None:
+    def remember(self, keys: Ints, tests: Ints, paid: Payoffs) -> None:
         """Keep the tests that broke programs: those of suites that did, one by one as the referee shows them."""
-        seen = rounds.world.seen.reshape(-1, self._cells)
         for key, suite in zip(keys.tolist(), tests.tolist(), strict=True):
-            broke = {cell for cell in suite if seen[key, cell]}
-            if broke:
-                self._known.setdefault(key, set()).update(broke)
+            self._known.setdefault(key, set()).update(c for c in suite if self._seen[key, c])
 
 
 class SuiteRun:
@@ -149,34 +210,30 @@ class SuiteRun:
     def __init__(
         self, entry: SuiteEntry, task: SuiteTask, seed: int, track: Track = "both"
     ) -> None:
-        self.entry, self.task, self.track = entry, task, track
-        self.rounds = Rounds(task, seed)
-        world = self.rounds.world
+        self.task, self.rounds = task, Rounds(task, seed)
         self.rng = np.random.default_rng([seed, 3])
+        world = self.rounds.world
         coder = "population" if track == "tester" else entry.coder
+        self.coder: TablePlayer | CoderOpponent
+        if coder == "learns":
+            tables = Tables((task.problems, task.programs), shared=task.shared)
+            self.coder = TablePlayer(entry, entry.coder_rate, tables, self.rng)
+        else:
+            self.coder = CoderOpponent(world, coder)
         tester = "population" if track == "coder" else entry.tester
-        self._coder_opponent = None if coder == "learns" else CoderOpponent(world, coder)
-        self._tester_opponent: TesterOpponent | None = None
-        if tester in ("population", "random", "oracle", "fixed", "pool"):
-            self._tester_opponent = TesterOpponent(world, tester)
-        blind = tester == "blind"
-        self.coder = Coder(task)
-        self.tester = TableTester(task, blind) if task.kind == "fixed" else LinearTester(world, blind)  # fmt: skip
-        self.memory = MemoryTester(world, self.rng) if tester == "memory" else None
-        self._learns = {
-            "coder": self._coder_opponent is None,
-            "tester": self._tester_opponent is None and self.memory is None,
-        }
-        rates = {
-            "coder": entry.coder_rate * entry.factor,
-            "tester": entry.tester_rate * entry.factor,
-        }
-        self.algorithms = {
-            role: make_algorithm(
-                entry.algorithm, {"learning_rate": rate}, "tabular", dict(entry.args)
-            )
-            for role, rate in rates.items()
-        }
+        self.tester: TablePlayer | MemoryTester | TesterOpponent
+        if tester == "learns" or tester == "blind":
+            blind = tester == "blind"
+            shown: Tables | LinearTester
+            if task.kind == "fixed":
+                shown = Tables((task.problems, task.C), task.programs, 1.0 if blind else _CARRIED)
+            else:
+                shown = LinearTester(world, blind)
+            self.tester = TablePlayer(entry, entry.tester_rate, shown, self.rng)
+        elif tester == "memory":
+            self.tester = MemoryTester(world, self.rng)
+        else:
+            self.tester = TesterOpponent(world, tester)
 
     @property
     def over(self) -> bool:
@@ -185,48 +242,24 @@ class SuiteRun:
 
     def step(self) -> tuple[Ints, Ints, Ints, Payoffs]:
         """Play and learn; returns episodes, programs, tests and what came of them."""
-        groups = min(_AT_ONCE, self.task.problems)
-        groups = min(groups, (self.task.episodes - self.rounds.begun) // GROUP)
-        episodes = self.rounds.begin(groups * GROUP)
-        programs, tests, keys = self.choose(episodes)
+        left = (self.task.episodes - self.rounds.begun) // GROUP
+        episodes = self.rounds.begin(min(_AT_ONCE, self.task.problems, left) * GROUP)
+        problem, index = self.rounds.world.at(episodes)
+        if isinstance(self.coder, CoderOpponent):
+            programs = self.coder.choose(episodes)
+        else:
+            programs = np.repeat(self.coder.choose(problem[::SUITES], 1)[:, 0], SUITES)
+        keys = index * self.task.programs + programs
+        if isinstance(self.tester, TesterOpponent):
+            tests = self.tester.choose(episodes, programs)
+        else:
+            tests = self.tester.choose(keys, self.task.K)
         paid = self.rounds.end(episodes, programs, tests)
-        self.learn(episodes, programs, tests, keys, paid)
+        if isinstance(self.coder, TablePlayer):
+            rewards = paid.coder.reshape(-1, SUITES).mean(axis=1).reshape(-1, PROGRAMS)
+            self.coder.learn(problem[::SUITES], programs[::SUITES, None], rewards)
+        if isinstance(self.tester, TablePlayer):
+            self.tester.learn(keys, tests, paid.tester.reshape(-1, SUITES))
+        elif isinstance(self.tester, MemoryTester):
+            self.tester.remember(keys, tests, paid)
         return episodes, programs, tests, paid
-
-    def choose(self, episodes: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return programs and tests of whole groups, and numbers of the programs that the tester sees."""
-        group = self.rounds.group_of(episodes)
-        problem = group % self.task.problems
-        if self._coder_opponent is not None:
-            programs = self._coder_opponent.choose(episodes)
-        else:
-            asked = problem[::SUITES]
-            programs = np.repeat(draw(self.coder.logits_of(asked), 1, self.rng)[:, 0], SUITES)
-        keys = self.rounds.world.of(group, problem) * self.task.programs + programs
-        if self._tester_opponent is not None:
-            tests = self._tester_opponent.choose(episodes, self.rounds, programs)
-        elif self.memory is not None:
-            tests = self.memory.choose(keys, self.task.K)
-        else:
-            different, which = np.unique(keys, return_inverse=True)
-            tests = draw(self.tester.logits_of(different)[which], self.task.K, self.rng)
-        return programs, tests, keys
-
-    def learn(self, episodes: Ints, programs: Ints, tests: Ints, keys: Ints, paid: Payoffs) -> None:
-        """Let both players learn from whole groups."""
-        if self._learns["coder"]:
-            problem = self.rounds.problem_of(episodes[::SUITES])
-            rewards = self._lesson(paid.coder.reshape(-1, SUITES).mean(axis=1).reshape(-1, PROGRAMS))  # fmt: skip
-            update(self.algorithms["coder"], self.coder, problem, programs[::SUITES, None], rewards)
-        if self._learns["tester"]:
-            rewards = self._lesson(paid.tester.reshape(-1, SUITES))
-            update(self.algorithms["tester"], self.tester, keys, tests, rewards)
-        if self.memory is not None:
-            self.memory.remember(keys, tests, paid, self.rounds)
-
-    def _lesson(self, rewards: Floats) -> Floats:
-        if self.entry.lesson == "ignored":
-            return self.rng.random(rewards.size).reshape(rewards.shape)
-        if self.entry.lesson == "shuffled":
-            return self.rng.permuted(rewards, axis=1)
-        return -rewards if self.entry.lesson == "negated" else rewards

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from codea1_env.rewards import REWARDS
 
@@ -96,7 +96,8 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
 """Other rules, by name."""
 
 
-def _texts(version: str) -> list[str]:
+def texts(version: str) -> list[str]:
+    """Return the files of a version; a SuiteError if there is none."""
     if version not in VERSIONS:
         raise SuiteError(f"Expect one of {', '.join(VERSIONS)}, actually: {version!r:.60}")
     folder = Path(__file__).parent
@@ -106,14 +107,7 @@ def _texts(version: str) -> list[str]:
 @functools.cache
 def digest(version: str) -> str:
     """Return the SHA-256 of what a version is defined by."""
-    return hashlib.sha256("".join(_texts(version)).encode()).hexdigest()
-
-
-@functools.cache
-def comparisons() -> Mapping[str, Mapping[str, Any]]:
-    """Return what diagnose.toml says of each experiment beside its ids: rows, control, and what was expected."""
-    content: dict[str, Any] = tomllib.loads(_texts("diagnose")[1])
-    return {name: shared["compared"] for name, shared in content.items()}
+    return hashlib.sha256("".join(texts(version)).encode()).hexdigest()
 
 
 @functools.cache
@@ -126,7 +120,7 @@ def tasks(version: str = "v1") -> Mapping[str, SuiteTask]:
         >>> tasks()["reading/2"].setting, tasks()["reading/held-out"].C
         ('1 faulty cell', 128)
     """
-    first, *others = map(tomllib.loads, _texts(version))
+    first, *others = map(tomllib.loads, texts(version))
     defaults, found = first.pop("defaults"), {}
     for other in others:
         first = {name: {**first.get(name, {}), **each} for name, each in other.items()}
@@ -142,6 +136,8 @@ def tasks(version: str = "v1") -> Mapping[str, SuiteTask]:
 
 IDS: Mapping[str, tuple[str, ...]] = {version: tuple(tasks(version)) for version in VERSIONS}
 """Version -> its ids."""
+EXPERIMENTS = tuple(dict.fromkeys(task.experiment for task in tasks().values()))
+"""Experiments of v1."""
 
 
 def find_task(id: str, version: str = "v1") -> SuiteTask:
@@ -174,18 +170,31 @@ def check_track(task: SuiteTask, track: str) -> Track:
     )
 
 
-def settings_of(task: SuiteTask, seed: int, track: Track) -> dict[str, Any]:
-    """Return what decides a record, as its first line has it."""
-    return {
-        "suite": task.version,
-        "suite_sha256": digest(task.version),
-        "id": task.id,
-        "seed": seed,
-        "track": track,
-        "episodes": task.episodes,
-    }
+RECORDS = "records"
+"""Folder of the records of a submission."""
 
 
-def shortened(task: SuiteTask, episodes: int) -> SuiteTask:
-    """Return a task with fewer episodes, for trials: its records are not whole."""
-    return dataclasses.replace(task, episodes=min(task.episodes, -(-episodes // GROUP) * GROUP))
+class RecordKey(NamedTuple):
+    """What a record is of."""
+
+    track: Track
+    task: SuiteTask
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.task.id}, seed {self.seed}, track {self.track}"
+
+    def folder(self, base: Path) -> Path:
+        """Return the folder of the record in that of a submission."""
+        return base / RECORDS / self.track / self.task.id.replace("/", "-") / str(self.seed)
+
+    def settings(self) -> dict[str, Any]:
+        """Return what decides the record, as its first file has it."""
+        return {
+            "suite": self.task.version,
+            "suite_sha256": digest(self.task.version),
+            "id": self.task.id,
+            "seed": self.seed,
+            "track": self.track,
+            "episodes": self.task.episodes,
+        }

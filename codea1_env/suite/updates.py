@@ -6,25 +6,13 @@ An algorithm with `advantages` takes a step of the policy gradient. GRPO and its
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from codea1_env.agents.algorithms import GRPO, PPO, RLOO, Reinforce
 from codea1_env.agents.policy import Sample, SoftmaxPolicy, checked_advantages, updated
 from codea1_env.suite.worlds import Floats, Ints
-
-
-class Tables(Protocol):
-    """Logits by key, which a step changes."""
-
-    def logits_of(self, keys: Ints) -> Floats:
-        """Return the logits of keys."""
-        ...
-
-    def change(self, keys: Ints, change: Floats) -> None:
-        """Change the logits of different keys."""
-        ...
 
 
 def draw(logits: Floats, number: int, rng: np.random.Generator) -> Ints:
@@ -43,49 +31,40 @@ def draw(logits: Floats, number: int, rng: np.random.Generator) -> Ints:
     return drawn
 
 
-def update(algorithm: Any, tables: Tables, keys: Ints, drawn: Ints, rewards: Floats) -> None:
-    """Change tables by what answers earned.
+def step(
+    algorithm: Any, logits: Floats, keys: Ints, which: Ints, drawn: Ints, rewards: Floats
+) -> Floats:
+    """Return the logits of tables after a step.
 
     Args:
         algorithm: An algorithm of `codea1_env.agents.algorithms`, or of yours.
-        tables: What the answers were drawn from.
-        keys: Table of each answer, shape (answers,), groups in a row.
+        logits: Shape (tables, items).
+        keys: Numbers of the tables.
+        which: Table of each answer, shape (answers,), groups in a row.
         drawn: Items of each answer, shape (answers, K).
         rewards: Shape (groups, size of a group).
     """
-    different, which = np.unique(keys, return_inverse=True)
-    before = tables.logits_of(different).astype(np.float64)
-    kind = type(algorithm)
-    if isinstance(algorithm, PPO) and kind.update is PPO.update:
-        after = _ppo(algorithm, before, different, which, drawn, rewards.ravel())
-    elif (weights := _weights(algorithm, rewards, which, drawn.shape[1])) is not None:
-        after = before + algorithm.learning_rate * _rise(before, which, drawn, weights[:, None])
-        if isinstance(algorithm, Reinforce) and algorithm.entropy:
-            after += algorithm.learning_rate * algorithm.entropy * _entropy_rise(before)
-    else:
-        after = _as_in_the_loop(algorithm, before, different, which, drawn, rewards)
-    tables.change(different, after - before)
-
-
-def _weights(algorithm: Any, rewards: Floats, which: Ints, draws: int) -> Floats | None:
-    """Return the weight of each draw's log-probability in a step; None if only `update` says it."""
-    kind = type(algorithm)
-    per_draw = not isinstance(algorithm, RLOO)
-    if getattr(kind, "update", None) is GRPO.update and algorithm.num_iterations == 1 and not algorithm.beta:  # fmt: skip
-        centred = rewards - rewards.mean(axis=1, keepdims=True)
-        centred[np.ptp(rewards, axis=1) == 0] = 0.0
+    update = getattr(type(algorithm), "update", None)
+    if update is PPO.update:
+        return _ppo(algorithm, logits, keys, which, drawn, rewards.ravel())
+    if update is GRPO.update and algorithm.num_iterations == 1 and not algorithm.beta:
+        advantages = rewards - rewards.mean(axis=1, keepdims=True)
+        advantages[np.ptp(rewards, axis=1) == 0] = 0.0
         if algorithm.loss_type != "dr_grpo":
-            centred /= rewards.std(axis=1, ddof=1, keepdims=True) + 1e-4
-        advantages = centred
-    elif getattr(kind, "update", None) is Reinforce.update:
+            advantages /= rewards.std(axis=1, ddof=1, keepdims=True) + 1e-4
+    elif update is Reinforce.update:
         advantages = rewards
-    elif not hasattr(kind, "update") or kind.update is RLOO.update:
+    elif update in (None, RLOO.update):
         advantages = checked_advantages(algorithm.advantages, rewards)
     else:
-        return None
-    count = np.bincount(which)[which]
-    weights: Floats = np.ravel(advantages) / count / (draws if per_draw else 1)
-    return weights
+        return in_the_loop(algorithm, logits, keys, which, drawn, rewards)
+    weights = np.ravel(advantages) / np.bincount(which)[which]
+    if update is not RLOO.update:  # the mean over the draws of an answer
+        weights = weights / drawn.shape[1]
+    after: Floats = logits + algorithm.learning_rate * _rise(logits, which, drawn, weights[:, None])
+    if update is Reinforce.update and algorithm.entropy:
+        after += algorithm.learning_rate * algorithm.entropy * _entropy_rise(logits)
+    return after
 
 
 def _softmax(logits: Floats) -> Floats:
@@ -162,19 +141,15 @@ def _ppo(ppo: PPO, logits: Floats, keys: Ints, which: Ints, drawn: Ints, rewards
     return after
 
 
-def _as_in_the_loop(
+def in_the_loop(
     algorithm: Any, logits: Floats, keys: Ints, which: Ints, drawn: Ints, rewards: Floats
 ) -> Floats:
-    """Let an algorithm change a policy by samples."""
+    """Do what `step` does as the training loop would: the algorithm changes a policy by samples."""
     names = list(map(str, keys.tolist()))
     policy = SoftmaxPolicy({}, drawn.shape[1])
     policy.logits = dict(zip(names, logits.copy(), strict=True))
-    size = rewards.shape[1]
-    samples = [
-        Sample(names[key], tuple(items), reward, str(number // size))
-        for number, (key, items, reward) in enumerate(
-            zip(which.tolist(), drawn.tolist(), rewards.ravel().tolist(), strict=True)
-        )
-    ]
+    groups = np.repeat(np.arange(len(rewards)), rewards.shape[1]).tolist()
+    answers = zip(which.tolist(), drawn.tolist(), rewards.ravel().tolist(), groups, strict=True)
+    samples = [Sample(names[key], tuple(own), reward, str(g)) for key, own, reward, g in answers]
     updated(algorithm, policy, samples)
     return np.array([policy.logits[name] for name in names])

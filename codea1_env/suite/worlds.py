@@ -14,7 +14,7 @@ any. In a world of *kinds* each bit stands for a kind of fault. A tester sees th
 
     >>> from codea1_env.suite.tasks import find_task
     >>> world = SuiteWorld(find_task("reading/2"), seed=0)
-    >>> code = world.text(group=3, problem=3, program=5)
+    >>> code = world.text(group=3, program=5)
     >>> bool((features_of(code, world.bits) == world.tags[3, 5]).all())
     True
 """
@@ -40,12 +40,7 @@ _TAG = re.compile(r"tag = 0b([01]+)")
 
 
 class SuiteWorld:
-    """What is true in a world. Arrays are indexed by problem or group, program, and cell.
-
-    Args:
-        task: The id.
-        seed: Decides everything.
-    """
+    """What is true in a world. Arrays are indexed by problem or group, program, and cell."""
 
     def __init__(self, task: SuiteTask, seed: int) -> None:
         self.task, self.seed = task, seed
@@ -54,9 +49,8 @@ class SuiteWorld:
         m, p, c = task.problems, task.programs, task.C
         self.table = rng.integers(_DIGITS, size=(m, c))
         """Right values."""
-        self.order = np.argsort(rng.random((m, p)), axis=1)
-        """Program of a coder's choice: 0 to `right` - 1 are right."""
-        self.right = self.order < task.right
+        self._order = np.argsort(rng.random((m, p)), axis=1)
+        self.right = self._order < task.right
         self.valid = np.argsort(rng.random((m, c)), axis=1) < round(c * task.valid)
         """Whether the pool's test of a cell predicts the right value."""
         shift = rng.integers(1, _DIGITS, size=(m, c))
@@ -89,10 +83,9 @@ class SuiteWorld:
         else:
             sets = np.argsort(rng.random((m, task.families, c)), axis=2)[:, :, : task.faulty]
         self.faulty = np.zeros((m, p, c), np.bool_)
-        for problem, order in enumerate(self.order):
-            for choice in np.flatnonzero(~self.right[problem]):
-                family = (order[choice] - task.right) % task.families
-                self.faulty[problem, choice, sets[problem, family]] = True
+        family = (self._order - task.right) % task.families
+        cells = np.take_along_axis(sets, family[:, :, None], axis=1)
+        np.put_along_axis(self.faulty, cells, ~self.right[:, :, None], axis=2)
         if task.book == "golden":
             self.golden = sets[:, : task.families - task.hidden, 0]
 
@@ -117,17 +110,13 @@ class SuiteWorld:
         else:
             code = (task.C - 1).bit_length()
             self.bits = code + task.distractors
-            cells = rng.integers(task.C, size=(*shape, 1))
-            if task.faulty > 1:
+            told = cells = rng.integers(task.C, size=(*shape, 1))
+            if task.faulty > 1:  # the other ones are drawn beside it
                 others = rng.random((*shape, task.C), dtype=np.float32)
-                np.put_along_axis(others, cells, -1.0, axis=2)
+                np.put_along_axis(others, told, -1.0, axis=2)
                 cells = np.argpartition(others, task.faulty - 1, axis=2)[:, :, : task.faulty]
-                told = np.take_along_axis(others, cells, axis=2).argmin(axis=2, keepdims=True)
-                first = np.take_along_axis(cells, told, axis=2)
-            else:
-                first = cells
             np.put_along_axis(self.faulty, cells, True, axis=2)
-            number = rng.permutation(task.C)[first]
+            number = rng.permutation(task.C)[told]
             bits = rng.random((*shape, self.bits)) < 0.5
             bits[:, :, :code] = number >> np.arange(code) & 1
             right = self.right[np.arange(self.groups) % task.problems]
@@ -137,14 +126,14 @@ class SuiteWorld:
         self.tags: NDArray[np.float32] = np.where(bits[:, :, places], 1, -1).astype(np.float32)
         """Bits of the programs of a group, 1 or -1, in the order in which the text has them."""
 
-    @functools.cached_property
-    def bytes(self) -> tuple[bytes, bytes]:
-        """`seen` and `valid`, flat: to look at one entry takes a tenth of the time."""
-        return self.seen.tobytes(), self.valid.tobytes()
+    def at(self, episodes: Ints) -> tuple[Ints, Ints]:
+        """Return the problems of episodes, and the first indices of `faulty`: programs are of a problem, or of a group.
 
-    def of(self, group: Ints, problem: Ints) -> Ints:
-        """Return the first index of `faulty` and `seen`: programs are of a problem, or of a group of episodes."""
-        return problem if self.task.kind == "fixed" else group
+        Episode e is about problem e // 32 modulo the problems; behind the last group they begin anew.
+        """
+        group = episodes // GROUP % self.groups
+        problem = group % self.task.problems
+        return problem, problem if self.task.kind == "fixed" else group
 
     def errors(self, episodes: Ints, verdicts: int) -> Bools:
         """Return which verdicts of episodes are wrong by chance, shape (n, verdicts)."""
@@ -155,11 +144,11 @@ class SuiteWorld:
             self._errors = rng.random((self.groups * GROUP, verdicts)) < self.task.wrong / 2
         return self._errors[episodes % len(self._errors)]
 
-    def values(self, problem: Ints, program: Ints, cells: Ints) -> Ints:
-        """Return what programs of a pool return on cells, shape (n, cells)."""
-        faulty = self.faulty[problem[:, None], program[:, None], cells]
-        shift = 1 + program[:, None] % (_DIGITS - 1)
-        return np.asarray((self.table[problem[:, None], cells] + faulty * shift) % _DIGITS)
+    def values(self, problem: Ints, index: Ints, program: Ints, cells: Ints) -> Ints:
+        """Return what programs return on cells, shape (n, cells); program -1 is the reference."""
+        faulty = self.faulty[index[:, None], program[:, None], cells] & (program >= 0)[:, None]
+        shift = 1 + (program + (self.task.kind != "fixed") * index) % (_DIGITS - 1)
+        return np.asarray((self.table[problem[:, None], cells] + faulty * shift[:, None]) % _DIGITS)
 
     def problem(self, number: int) -> Problem:
         """Return a problem as the game has it, for the referee."""
@@ -171,21 +160,11 @@ class SuiteWorld:
             contract=f"assert 0 <= x < {self.task.C}",
         )
 
-    def test(self, problem: int, cell: int) -> str:
-        """Return the pool's test of a cell."""
-        return f"assert f({cell}) == {self.predicted[problem, cell]}"
-
-    def right_test(self, problem: int, cell: int) -> str:
-        """Return the test of a cell as the Mistake Book has it, with the right value."""
-        return f"assert f({cell}) == {self.table[problem, cell]}"
-
-    def text(self, group: int, problem: int, program: int) -> str:
+    def text(self, group: int, program: int) -> str:
         """Return the text of a program."""
-        fresh = self.task.kind != "fixed"
-        faulty = self.faulty[group if fresh else problem, program]
-        shift = 1 + (program + (group if fresh else 0)) % (_DIGITS - 1)
-        digits = np.where(faulty, (self.table[problem] + shift) % _DIGITS, self.table[problem])
-        if not fresh:
+        problem, index = self.at(np.array([group * GROUP]))
+        [digits] = self.values(problem, index, np.array([program]), np.arange(self.task.C))
+        if self.task.kind == "fixed":
             return _text(digits, f"  # {program}")
         tag = "".join("1" if bit > 0 else "0" for bit in self.tags[group, program])
         return _text(digits, line=f"    tag = 0b{tag}\n")

@@ -203,8 +203,10 @@ def read_manifest(folder: Path, kind: FolderKind) -> dict[str, Any]:
 def read_json(path: Path) -> dict[str, Any]:
     """Read a file that `Jobs.write` wrote; a FolderError if it holds something else."""
     try:
+        if path.exists() and not path.is_file():
+            raise OSError("no ordinary file")  # reading a pipe would wait for ever
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FolderError(f"Expect {path} to be a JSON file, actually: {error}") from error
     if not isinstance(content, dict):
         raise FolderError(f"Expect {path} to hold a JSON object, actually: {content!r:.80}")

@@ -76,7 +76,7 @@ def register_environments() -> None:
             )
     if SUITE not in gymnasium.registry:
         home = "codea1_env.suite.environments:one_side"
-        gymnasium.register(SUITE, entry_point=home, vector_entry_point=f"{home}_games")
+        gymnasium.register(SUITE, entry_point=home, vector_entry_point=home)
 
 
 def _leave(*_: object) -> None:

@@ -16,10 +16,10 @@ from codea1_env.baselines.diagnose.scores import content_of, score_rows
 from codea1_env.cli.app import run as main
 from codea1_env.report.diagnostics import diagnosis
 from codea1_env.report.folders import Diagnosed
-from codea1_env.suite.players import Coder, SuiteEntry
+from codea1_env.suite.players import SuiteEntry, SuiteRun, TablePlayer
 from codea1_env.suite.rounds import Book, Rounds
 from codea1_env.suite.running import play
-from codea1_env.suite.tasks import GROUP, VARIANTS, find_task, shortened
+from codea1_env.suite.tasks import GROUP, VARIANTS, find_task
 from codea1_env.suite.worlds import SuiteWorld
 
 
@@ -28,7 +28,7 @@ def test_other_rules_can_be_played_and_repeated_in_the_same_world(variant: str) 
     plain = find_task("rare-faults/3", "diagnose")
     task = find_task(f"rare-faults/3@{variant}", "diagnose")
     assert (SuiteWorld(task, 1000).table == SuiteWorld(plain, 1000).table).all()
-    short = shortened(dataclasses.replace(task, wrong=0.1), 512)
+    short = dataclasses.replace(task, wrong=0.1, episodes=512)
     first, again = (play(SuiteEntry(), short, 1000, "both") for _ in range(2))
     assert first == again
 
@@ -98,10 +98,13 @@ def test_a_book_of_passing_tests_holds_what_broke_nothing() -> None:
 
 
 def test_what_a_coder_learns_moves_other_problems_by_the_share() -> None:
-    coder = Coder(find_task("forgetting/3", "diagnose"))
+    run = SuiteRun(SuiteEntry(), find_task("forgetting/3", "diagnose"), 1000)
+    assert isinstance(run.coder, TablePlayer)
+    coder = run.coder.tables
     coder.change(np.array([2]), np.ones((1, 16)))
-    assert (coder.logits[2] == 1).all()
-    assert (np.delete(coder.logits, 2, axis=0) == 0.25).all()
+    problems = coder.logits_of(np.arange(24))
+    assert (problems[2] == 1).all()
+    assert (np.delete(problems, 2, axis=0) == 0.25).all()
 
 
 # Scores, and the command

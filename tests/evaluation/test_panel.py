@@ -43,9 +43,12 @@ def test_a_panel_has_all_rows_and_nothing_that_is_trained_on(
 
 
 def test_a_seed_gives_the_same_panel(sandbox: Sandbox, panel: Panel, source: list[Problem]) -> None:
-    again = [draw_panel(source, source[:8], Referee(sandbox), seed, SIZE) for seed in (0, 1)]
-    assert again[0] == panel
-    assert again[0].digest == panel.digest != again[1].digest
+    again = draw_panel(source, source[:8], Referee(sandbox), 0, SIZE)
+    assert (again, again.digest) == (panel, panel.digest)
+    row = "copied_new"
+    first, other = (draw_panel(source, [], Referee(sandbox), s, SIZE, [row]) for s in (0, 1))
+    assert first.digest != other.digest
+    assert first.programs == tuple(each for each in panel.programs if each.row == row)
 
 
 def test_scripts_on_the_panel(sandbox: Sandbox, panel: Panel) -> None:

@@ -23,7 +23,8 @@ from codea1_env.report.episode_log import EpisodeSample
 from codea1_env.report.evaluations import add_answers, evaluation_sheets
 from codea1_env.report.folders import read_folders
 from codea1_env.report.sheet import Bar, bar_cell
-from codea1_env.suite.running import RecordKey, run_all
+from codea1_env.suite.running import run_all
+from codea1_env.suite.tasks import RecordKey
 from codea1_env.support.jobs import DIAGNOSTICS, FolderError, Jobs
 from codea1_env.training import RunError
 
@@ -255,7 +256,7 @@ def test_an_interrupted_folder_shows_the_records_that_are_whole(tmp_path: Path) 
         row = find_row(name)
         task = each.settings[each.quick[0]]
         keys = [RecordKey("both", task, seed) for seed in (0, 1)]
-        run_all(tmp_path / row.folder, row.algorithm, {}, keys, rates=row.rates, processes=2, check=lambda key: False)  # fmt: skip
+        run_all(tmp_path / row.folder, row.algorithm, {}, keys, rates=row.rates, processes=2)
     (found,) = read_folders([tmp_path]).diagnostics
     assert "interrupted" in found.name
     rows = [row["row"] for row in found.experiments[0]["rows"]]

@@ -32,7 +32,7 @@ def test_the_official_tests_pass(id: str) -> None:
 
 def test_a_seed_given_to_reset_reaches_the_opponent_and_not_the_world() -> None:
     env = suite.make("rare-faults/0", 1000, api="gym", side="tester")
-    table = env.play.rounds.world.table.copy()
+    table = env.games.rounds.world.table.copy()
     shown = {}
     for seed in (1, 2, 1):
         seen = [env.reset(seed=seed)[0]]
@@ -43,7 +43,7 @@ def test_a_seed_given_to_reset_reaches_the_opponent_and_not_the_world() -> None:
             assert (shown[seed] == seen).all()
         shown[seed] = np.array(seen)
     assert (shown[1] != shown[2]).any()
-    assert (env.play.rounds.world.table == table).all()
+    assert (env.games.rounds.world.table == table).all()
 
 
 def test_many_games_at_once_are_the_games_one_by_one() -> None:
@@ -95,7 +95,7 @@ def test_a_copy_is_a_game_of_its_own() -> None:
     other = copy.deepcopy(env)
     ended = [each.step({"tester_0": [5, 6]})[1] for each in (env, other)]
     assert ended[0] == ended[1]
-    assert env.play.rounds.ended == other.play.rounds.ended == 1
+    assert env.games.rounds.ended == other.games.rounds.ended == 1
 
 
 def test_each_episode_ends_once(tmp_path: Path) -> None:
@@ -133,11 +133,11 @@ def test_a_copy_of_an_environment_with_a_record_writes_nothing(tmp_path: Path) -
     env.step({"coder_0": 3})
     for cell in range(16):
         copy.deepcopy(env).step({"tester_0": [cell]})
-    assert env.play.rounds.ended == 0
+    assert env.games.rounds.ended == 0
     twin = copy.copy(env)
     env.step({"tester_0": [1]})
-    assert env.play.rounds.ended == 1
-    with pytest.raises(SuiteError, match="is over"):
+    assert env.games.rounds.ended == 1
+    with pytest.raises(SuiteError, match="before end"):
         twin.step({"tester_0": [1]})
 
 
@@ -193,7 +193,7 @@ def test_actions_outside_the_space_are_named_and_play_nothing() -> None:
     for tests in ([1, 256], [1], [1, 2, 3], [-1, 2], [0.5, 1.0], 3):
         with pytest.raises(SuiteError, match="Expect "):
             env.step({"tester_0": tests})
-    assert env.play.rounds.ended == 0
+    assert env.games.rounds.ended == 0
     _, _, ended, _, _ = env.step({"tester_0": [1, 255]})
     assert all(ended.values())
     with pytest.raises(SuiteError, match="the episode is over"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,10 +13,10 @@ from codea1_env.agents import make_algorithm
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.suite import IDS, SuiteError, make, opponents
 from codea1_env.suite.checking import SampleChecker
-from codea1_env.suite.players import Coder, SuiteEntry, SuiteRun
+from codea1_env.suite.players import SuiteEntry, SuiteRun
 from codea1_env.suite.rounds import Book, Rounds
-from codea1_env.suite.tasks import SuiteTask, find_task, shortened
-from codea1_env.suite.updates import update
+from codea1_env.suite.tasks import SuiteTask, find_task
+from codea1_env.suite.updates import in_the_loop, step
 
 RNG = np.random.default_rng
 
@@ -25,8 +26,7 @@ def played(rounds: Rounds, number: int, seed: int = 0) -> tuple[np.ndarray, np.n
     rng, task = RNG(seed), rounds.task
     episodes = rounds.begin(number)
     programs = rng.integers(task.programs, size=number)
-    problem = rounds.problem_of(episodes)
-    index = rounds.world.of(rounds.group_of(episodes), problem)
+    _, index = rounds.world.at(episodes)
     tests = rng.integers(task.C, size=(number, task.K))
     faulty = rounds.world.faulty[index, programs]
     broken = faulty.any(axis=1) & (rng.random(number) < 0.5)
@@ -52,51 +52,45 @@ def task_of(id: str) -> SuiteTask:
 )  # fmt: skip
 def test_the_real_referee_judges_as_the_tables_do(id: str) -> None:
     rounds = Rounds(task_of(id), 1000)
-    checker = SampleChecker(rounds)
+    checker = SampleChecker(rounds.world.seed)
     for part in range(3):
         # On one problem again and again, so that its book is replayed.
         episodes, programs, tests = played(rounds, 32, part)
         rounds.begin((rounds.task.problems - 1) * 32)
         paid = rounds.end(episodes, programs, tests)
-        checker.add(episodes, programs, tests, paid.known, paid.replayed)
+        checker.add(rounds, (episodes, programs, tests, paid.known, paid.replayed))
     assert paid.known.max() > 0 or rounds.task.book == "none"
-    checker.finish()
-    assert checker.checked == 96
+    assert checker.finish(rounds) == 96
 
 
 def test_a_table_that_lies_is_found() -> None:
     rounds = Rounds(find_task("rare-faults/0"), 1001)
     rounds.world = world = copy.copy(rounds.world)
     world.faulty = world.faulty ^ (RNG(0).random(world.faulty.shape) < 0.05)
-    checker = SampleChecker(rounds)
+    checker = SampleChecker(rounds.world.seed)
     episodes, programs, tests = played(rounds, 32)
     # The text has the faults of the true world.
     true = Rounds(find_task("rare-faults/0"), 1001).world
     world.text = true.text  # type: ignore[method-assign]
     paid = rounds.end(episodes, programs, tests)
-    checker.add(episodes, programs, tests, paid.known, paid.replayed)
+    checker.add(rounds, (episodes, programs, tests, paid.known, paid.replayed))
     with pytest.raises(SuiteError, match="Expect equal judgements of episode"):
-        checker.finish()
-    checker.close()
+        checker.finish(rounds)
 
 
 @pytest.mark.parametrize("id", [*IDS["v1"], *OTHER_RULES])
-def test_rounds_one_by_one_are_those_of_arrays(id: str) -> None:
+def test_rounds_in_pieces_are_those_at_once(id: str) -> None:
     task = task_of(id)
-    together, apart, by_one = (Rounds(task, 1000) for _ in range(3))
+    together, apart = Rounds(task, 1000), Rounds(task, 1000)
     for part in range(3):
         episodes, programs, tests = played(together, 32 * 10, part)
         apart.begin(len(episodes))
-        by_one.begin(len(episodes))
         whole = together.end(episodes, programs, tests)
-        pieces = [apart.end(episodes[i : i + 7], programs[i : i + 7], tests[i : i + 7]) for i in range(0, len(episodes), 7)]  # fmt: skip
+        ends = np.cumsum([0, *[1, 7, 30, 2] * 8])
+        pieces = [apart.end(episodes[i:j], programs[i:j], tests[i:j]) for i, j in pairwise(ends)]
         joined = [np.concatenate(each) for each in zip(*pieces, strict=True)]
         for one, other in zip(whole, joined, strict=True):
             np.testing.assert_array_equal(one, other)
-        ones = [by_one.end_one(int(e), int(p), t.tolist()) for e, p, t in zip(episodes, programs, tests, strict=True)]  # fmt: skip
-        assert [each.coder for each in ones] == whole.coder.tolist()
-        assert [each.tester for each in ones] == whole.tester.tolist()
-        assert [each.known for each in ones] == whole.known.tolist()
 
 
 def test_the_book_is_the_games_book_without_a_bound() -> None:
@@ -125,28 +119,18 @@ def test_the_book_is_the_games_book_without_a_bound() -> None:
         ("ppo", {"entropy": 0.05}), ("dapo", {}), ("rrtf", {}),
     ],
 )  # fmt: skip
-def test_steps_on_arrays_are_those_of_the_loop(
-    name: str, args: dict[str, float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from codea1_env.suite import updates
-
-    rng, task = RNG(3), find_task("cycling/0")
-    tables: dict[bool, Coder] = {}
-    steps = []
+def test_steps_on_arrays_are_those_of_the_loop(name: str, args: dict[str, float]) -> None:
+    rng = RNG(3)
+    logits = {way: np.zeros((4, 16)) for way in (step, in_the_loop)}
+    algorithms = {way: make_algorithm(name, {"learning_rate": 1.5}, "tabular", args) for way in logits}  # fmt: skip
     for _ in range(3):
-        keys = np.repeat(rng.integers(4, size=6), 4)
-        drawn = np.array([rng.permutation(task.programs)[:2] for _ in keys])
-        steps.append((keys, drawn, rng.integers(3, size=(6, 4)) / 2))
-    for slow in (False, True):
-        if slow:
-            monkeypatch.setattr(updates, "_weights", lambda *_: None)
-            monkeypatch.setattr(updates, "PPO", type("Other", (), {}))
-        algorithm = make_algorithm(name, {"learning_rate": 1.5}, "tabular", args)
-        tables[slow] = Coder(task)
-        for keys, drawn, rewards in steps:
-            update(algorithm, tables[slow], keys, drawn, rewards)
-    assert np.abs(tables[True].logits).max() > 0.05
-    np.testing.assert_allclose(tables[False].logits, tables[True].logits, atol=1e-9)
+        keys, which = np.unique(np.repeat(rng.integers(4, size=6), 4), return_inverse=True)
+        drawn = np.array([rng.permutation(16)[:2] for _ in which])
+        rewards = rng.integers(3, size=(6, 4)) / 2
+        for way, own in logits.items():
+            own[keys] = way(algorithms[way], own[keys], keys, which, drawn, rewards)
+    assert np.abs(logits[step]).max() > 0.05
+    np.testing.assert_allclose(logits[step], logits[in_the_loop], atol=1e-9)
 
 
 def test_opponents_are_functions_of_world_salt_and_episode() -> None:
@@ -158,14 +142,14 @@ def test_opponents_are_functions_of_world_salt_and_episode() -> None:
     assert (first == again).all()
     assert (first != other).any()
     assert (first.reshape(-1, 4) == first[::4, None]).all()  # groups of suites attack one program
-    suites = opponents.TesterOpponent(rounds.world, "oracle").choose(episodes, rounds, first)
-    faulty = rounds.world.faulty[rounds.problem_of(episodes), first]
+    suites = opponents.TesterOpponent(rounds.world, "oracle").choose(episodes, first)
+    faulty = rounds.world.faulty[rounds.world.at(episodes)[0], first]
     assert faulty[np.arange(64), suites[:, 0]].sum() == faulty.any(axis=1).sum()
     assert (suites[:, 0] != suites[:, 1]).all()
 
 
 def test_a_learning_tester_reads_and_a_memory_cannot() -> None:
-    task = shortened(find_task("reading/2"), 60_000)
+    task = dataclasses.replace(find_task("reading/2"), episodes=60_000 // 32 * 32)
     killed = {}
     for name in ("learns", "blind", "memory", "random"):
         run = SuiteRun(

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from codea1_env.suite import tasks
-from codea1_env.suite.running import find_entry, play, with_rates
+from codea1_env.suite.players import BAD, find_entry
+from codea1_env.suite.running import play, with_rates
 from codea1_env.suite.scores import paired, score_tracks, shipped
 
-BAD = ("negated-rewards", "ignored-rewards", "hundredfold-rate", "random")
 SEEDS = [str(seed) for seed in tasks.SEEDS]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
+import tomllib
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +17,10 @@ from typing import Any
 from codea1_env.agents import ALGORITHMS
 from codea1_env.baselines.bench.suite import find_entry as find_algorithm
 from codea1_env.baselines.bench.suite import with_own
-from codea1_env.suite.running import BAD, ROWS, Rates, RecordKey, find_entry
+from codea1_env.suite.players import BAD, ROWS, find_entry
+from codea1_env.suite.running import Rates
 from codea1_env.suite.scores import shipped
-from codea1_env.suite.tasks import VARIANTS, SuiteTask, comparisons, find_task, tasks
+from codea1_env.suite.tasks import VARIANTS, RecordKey, SuiteTask, find_task, tasks, texts
 
 VERSION = "diagnose"
 _RATES_OF = "rare-faults"
@@ -131,7 +133,8 @@ def _experiment(name: str, compared: Mapping[str, Any]) -> Experiment:
 
 
 EXPERIMENTS: Mapping[str, Experiment] = {
-    name: _experiment(name, compared) for name, compared in comparisons().items()
+    name: _experiment(name, said["compared"])
+    for name, said in tomllib.loads(texts(VERSION)[-1]).items()
 }
 """Experiments by name."""
 

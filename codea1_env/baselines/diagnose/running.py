@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from codea1_env.baselines.diagnose.experiments import VERSION, Experiment, find_row
-from codea1_env.suite.records import folder_of, read_record
-from codea1_env.suite.running import PlayError, RecordKey, is_whole, run_all
+from codea1_env.baselines.diagnose.experiments import Experiment, find_row
+from codea1_env.suite.running import PlayError, run_all, value_in
+from codea1_env.suite.tasks import RecordKey
 
 CHECKED = "grpo"
 """The row of which the referee judges a sample, in its first seed: the worlds of all rows are the same."""
@@ -48,33 +48,21 @@ def run_experiment(
     found: list[RowRun] = []
     for name in experiment.rows:
         row = find_row(name)
-        keys = experiment.keys(row, seeds, quick)
-        error, came = "", dict[RecordKey, float]()
-
-        def hear(key: RecordKey, value: float, left: int, came: dict[RecordKey, float] = came) -> None:  # fmt: skip
-            came[key] = value
-
-        def check(key: RecordKey, name: str = name) -> bool:
-            return name == CHECKED and key.seed == seeds[0]
-
+        keys, base = experiment.keys(row, seeds, quick), folder / row.folder
+        values: Mapping[RecordKey, float | None]
+        checked, error = seeds[:1] if name == CHECKED else (), ""
         try:
-            run_all(folder / row.folder, row.algorithm, row.args, list(keys), rates=row.rates, processes=processes, check=check, tell=hear)  # fmt: skip
+            values = run_all(base, row.algorithm, row.args, list(keys), rates=row.rates, processes=processes, checked=checked)  # fmt: skip
         except PlayError as raised:  # an algorithm of one's own may say anything
-            error = str(raised)
-        for key in keys:
-            if key not in came and is_whole(folder / row.folder, key):
-                came[key] = _read(folder / row.folder, key)
+            values, error = {key: value_in(base, key) for key in keys}, str(raised)
         runs = [
-            RowRun(experiment.name, setting, name, key.seed, came.get(key), "" if key in came else error)
+            RowRun(experiment.name, setting, name, key.seed, value, error if value is None else "")
             for key, setting in keys.items()
-        ]  # fmt: skip
+            for value in [values[key]]
+        ]
         tell(experiment.name, runs)
         found += runs
     return found
-
-
-def _read(base: Path, key: RecordKey) -> float:
-    return read_record(folder_of(base, key.task, key.seed, key.track), VERSION).value
 
 
 def runs_in(folder: Path, experiment: Experiment) -> list[RowRun]:
@@ -85,6 +73,6 @@ def runs_in(folder: Path, experiment: Experiment) -> list[RowRun]:
         base = folder / row.folder
         numbers = {int(path.name) for path in base.glob("records/*/*/*") if path.name.isdigit()}
         for key, setting in experiment.keys(row, sorted(numbers), quick=False).items():
-            if is_whole(base, key):
-                found.append(RowRun(experiment.name, setting, name, key.seed, _read(base, key)))
+            if (value := value_in(base, key)) is not None:
+                found.append(RowRun(experiment.name, setting, name, key.seed, value))
     return found

@@ -16,7 +16,7 @@ import numpy as np
 from codea1_env.baselines.diagnose.experiments import EXPERIMENTS, Experiment
 from codea1_env.baselines.diagnose.running import RowRun, runs_in
 from codea1_env.evaluation.statistics import Estimate, mean_over_runs
-from codea1_env.suite.running import BAD
+from codea1_env.suite.players import BAD
 from codea1_env.suite.scores import between
 
 SCORES = "scores.json"

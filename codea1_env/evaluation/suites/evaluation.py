@@ -17,12 +17,9 @@ import tyro
 
 from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.samples import SuiteSample, read_samples
-from codea1_env.evaluation.statistics import written
 from codea1_env.evaluation.suites.figures import (
-    OF_WHOLE_SUITES,
     WORDS,
     estimate,
-    in_words,
     names,
     values_of,
 )
@@ -62,12 +59,6 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
     kind = "tests"
     check_type = ProblemCheck
     verdict_type = SuiteScore
-    help = {  # noqa: RUF012  never changed
-        "samples": 'Suites made elsewhere: {"task_id", "tests": [TEXT, ...]} or {"task_id", "answer": TEXT}. The files '
-        "of UnLeakedTestBench work as they are.",
-        "num_samples": "Suites per problem that an agent writes.",
-    }
-
     default_tests = 5
     num_tests: Annotated[int, tyro.conf.arg(metavar="K")] = 0
     """Tests that a suite is asked for; 0 for as many as in the agent's run, or 5. Those after them do not count; those that
@@ -198,18 +189,6 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
-    def table(self, report: Mapping[str, Any]) -> list[list[str]]:
-        """Rows for the figures, columns for each k."""
-        figures = report["figures"]
-        ks = [name.removeprefix("pass@") for name in figures if name.startswith("pass@")]
-        rows = [
-            [name, *(written(figures.get(_at(name, k))) for k in ks)]
-            for name in dict.fromkeys(
-                _at(name, "k") for name in figures if "@" in name and name not in OF_WHOLE_SUITES
-            )
-        ]
-        return [["figure [95%]", *(f"k = {k}" for k in ks)], *rows]
-
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """Faults of tests, and figures of wrong programs, in words."""
         kinds = ", ".join(f"{name} {number}" for name, number in report["tests"].items())
@@ -221,14 +200,21 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
             lines.append(f"{counted(counts.total(), 'answers')} without a test, most often: {why}")
         odd = [(report[name], *words) for name, words in _ODD.items() if report[name]]
         lines += [f"{counted(number, what)} {text}" for number, what, text in odd]
-        shown = {name.partition("@")[0] for name in report["figures"] if "@" in name}
-        said = [f"{name}@k {words}" for name, words in WORDS.items() if name in shown]
-        lines.append(f"In words: {'; '.join(said)}. @pass: only of answers with a right test")
-        figures = report["figures"]
-        whole = [f"{name} {written(figures[name])}" for name in OF_WHOLE_SUITES if name in figures]
-        if whole:
-            lines.append(f"Whole suites: {', '.join(whole)}")
-        return lines + _powers(report)
+        shown = {name.partition("@")[0] for name in report["figures"]} | {*report["figures"]}
+        said = [f"{name} {words}" for name, words in WORDS.items() if name in shown]
+        lines.append(
+            f"In words: {'; '.join(said)}. @k: of the first k; @pass: of answers with a right test"
+        )
+        pool = report["wrong_programs"]
+        programs = counted(pool["programs"], "wrong programs")
+        of = f"p_01 and p_00: on {programs} of {counted(pool['problems'], 'problems')}"
+        lines.append(of if pool["problems"] else "p_01 and p_00: no problem has wrong programs")
+        if pool["problems_unchecked"]:
+            lines.append(
+                f"{pool['problems_unchecked']} of these problems have no golden tests that say which mutants are "
+                "wrong: all are taken, so that p_01 is too high there, and p_00 too low"
+            )
+        return lines
 
 
 def _counted(names: Iterable[str | None]) -> dict[str, int]:
@@ -256,27 +242,3 @@ def check_ks(k: Sequence[int] | None, num_tests: int) -> tuple[int, ...]:
                 f"and {num_tests} tests. Ask for a smaller k, or for more tests with --num-tests."
             )
     return tuple(sorted(set(k)))
-
-
-def _at(name: str, k: str) -> str:
-    figure, _, *rest = name.split("@")
-    return "@".join([figure, k, *rest])
-
-
-def _powers(report: Mapping[str, Any]) -> list[str]:
-    pool = report["wrong_programs"]
-    if not pool["problems"]:
-        return ["No problem has wrong programs, so that p_01 and p_00 are not known"]
-    figures = report["figures"]
-    found = [name for name in ("p_u", "p_01", "p_00", "mu") if name in figures]
-    lines = [
-        f"On {counted(pool['programs'], 'wrong programs')} of {counted(pool['problems'], 'problems')}:"
-        + ("" if found else " no test ran on them"),
-        *(f"  {in_words(name)}: {written(figures[name])}" for name in found),
-    ]
-    if pool["problems_unchecked"]:
-        lines.append(
-            f"{pool['problems_unchecked']} of these problems have no golden tests that say which mutants are "
-            "wrong: all are taken, so that p_01 is too high there, and p_00 too low"
-        )
-    return lines

@@ -12,8 +12,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
-from codea1_env.evaluation.as_written import run_as_written
-from codea1_env.evaluation.program_verdicts import MIN_TIME_LIMIT, unusable_text
+from codea1_env.evaluation.program_verdicts import (
+    MIN_TIME_LIMIT,
+    run_as_written,
+    unusable_text,
+)
 from codea1_env.evaluation.samples import SuiteSample
 from codea1_env.evaluation.suites.reading import MAX_CALLS, ReadSuite, read_suite
 from codea1_env.evaluation.task import ProblemFault, Stored
