@@ -48,7 +48,7 @@ def make_row(name: str, base: Path, tracks: tuple[Track, ...], processes: int) -
         else:
             write_tuning(base, _tuned(base, entry, tracks, processes))
         rates = read_tuning(base)["rates"]
-    keys = keys_of(list(tasks()), tracks, list(SEEDS))
+    keys = keys_of(tasks().values(), tracks, SEEDS)
     checked = (0,) if name in CHECKED else ()
     run_all(base, algorithm, args, keys, rates=rates, processes=processes, checked=checked)
     content = submission(base, read_records(base))

@@ -166,7 +166,7 @@ def _keys(command: SuiteCommand) -> list[RecordKey]:
     }
     asked = named or list((last if command.quick else tasks()).values())
     seeds = range(min(command.seeds, _QUICK_SEEDS) if command.quick else command.seeds)
-    return running.keys_of([task.id for task in asked], command.tracks, seeds)
+    return running.keys_of(asked, command.tracks, seeds)
 
 
 def score(arguments: Sequence[str]) -> int:
@@ -181,18 +181,18 @@ def score(arguments: Sequence[str]) -> int:
         write_whole(file, json.dumps(content, indent=1) + "\n")
     values = submissions.values_of(records)
     scored = scores.score_tracks(values)
+    recorded = not trials and not content["settings"]
     if command.json:
         print(json.dumps([asdict(each) for each in scored]))
         return 0
     for each in scored:
-        recorded = not trials and not content["settings"]
         print_sheet(_sheet(each, values, trials=trials, recorded=recorded), console)
     if trials:
         say(console, f"Seeds from {TUNING_SEED} on are for tuning: no submission.")
-    elif content["settings"]:
-        say(console, f"Written: {file} (played by codea1: `codea1 suite verify` can repeat it)")
-    else:
+    elif recorded:
         say(console, f"Written: {file} (recorded: its algorithm is not in it)")
+    else:
+        say(console, f"Written: {file} (played by codea1: `codea1 suite verify` can repeat it)")
     return 0
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import json
 import shutil
-from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,7 +23,6 @@ from codea1_env.suite.tasks import (
     SuiteTask,
     Track,
     digest,
-    find_task,
 )
 from codea1_env.support.jobs import FolderKind, Jobs
 from codea1_env.support.plugins import digest_of as digest_of_file
@@ -77,12 +76,13 @@ def play(
     return measure(key, *played), digest_of(*played)
 
 
-def keys_of(ids: Sequence[str], tracks: Sequence[Track], seeds: Sequence[int]) -> list[RecordKey]:
+def keys_of(
+    asked: Iterable[SuiteTask], tracks: Sequence[Track], seeds: Sequence[int]
+) -> list[RecordKey]:
     """Return the records of a submission."""
-    found = map(find_task, ids)
     return [
         RecordKey(track, task, seed)
-        for track, task in itertools.product(tracks, found)
+        for track, task in itertools.product(tracks, asked)
         if track in task.tracks
         for seed in seeds
     ]

@@ -123,7 +123,7 @@ class Submission(BaseModel, strict=True):
 
 def _names() -> dict[str, RecordKey]:
     """Return all records that are scored, by their names in submission.json."""
-    keys = keys_of(list(tasks()), TRACKS, SEEDS)
+    keys = keys_of(tasks().values(), TRACKS, SEEDS)
     return {f"{key.track} {key.task.id} {key.seed}": key for key in keys}
 
 
@@ -162,7 +162,7 @@ def read_tuning(base: Path) -> dict[str, Any]:
     except ValueError as error:
         raise SuiteError(
             f"Expect a tuned submission, whose {path} says on which seeds and what was tried, actually: "
-            f"{type(error).__name__}: {error}. `codea1 suite tune` writes it."
+            f"{error.__cause__ or error}. `codea1 suite tune` writes it."
         ) from error
     _checked(Tuning, content, path)
     return {"rates": {}, **content}

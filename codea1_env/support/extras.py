@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import Any
@@ -62,6 +64,17 @@ class Lazy:
     def __getattr__(self, name: str) -> Any:
         """Return a name of the module; a `MissingExtraError` if it is not installed."""
         return getattr(require(self._module, self._extra), name)
+
+
+@contextmanager
+def replaced(module: ModuleType, name: str, value: Any) -> Iterator[None]:
+    """Have another value under a name of a module inside, for what a package has no setting for."""
+    original = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, original)
 
 
 def explained(error: ImportError) -> ImportError:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from codea1_env.agents.policy import AlgorithmError, checked_advantages
-from codea1_env.support.extras import Lazy, require
+from codea1_env.support.extras import Lazy, replaced, require
 
 torch: Any = Lazy("torch")
 _ENTROPY = ("entropy_coef", "_last_world_entropy")
@@ -132,7 +132,7 @@ def answers_only() -> AbstractContextManager[None]:
     original = getattr(utils, "_use_triton", None)
     if original is None:  # another version, which may do so by itself
         return nullcontext()
-    return _replaced(utils, "_use_triton", lambda device: device.type == "cpu" or original(device))
+    return replaced(utils, "_use_triton", lambda device: device.type == "cpu" or original(device))
 
 
 def groups_together(trainer: Any) -> AbstractContextManager[None]:
@@ -144,17 +144,7 @@ def groups_together(trainer: Any) -> AbstractContextManager[None]:
     sums_all = trainer.args.gradient_accumulation_steps == trainer.args.steps_per_generation
     if not (hasattr(module, name) and sums_all and trainer.model.device.type == "cpu"):
         return nullcontext()
-    return _replaced(module, name, lambda answers: answers)
-
-
-@contextmanager
-def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
-    original = getattr(module, name)
-    setattr(module, name, value)
-    try:
-        yield
-    finally:
-        setattr(module, name, original)
+    return replaced(module, name, lambda answers: answers)
 
 
 @contextmanager

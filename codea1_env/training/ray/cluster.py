@@ -9,13 +9,13 @@ import signal
 import socket
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
 import codea1_env
-from codea1_env.support.extras import require
+from codea1_env.support.extras import replaced, require
 from codea1_env.training.config import RunError
 
 _log = logging.getLogger(__name__)
@@ -67,19 +67,13 @@ def connect(address: str, processes: int = 0) -> Any:
     return ray
 
 
-@contextmanager
-def _own_group() -> Iterator[None]:
+def _own_group() -> AbstractContextManager[None]:
     """Give what Ray starts here a process group of its own.
 
     Schedulers and `timeout` send SIGTERM to the group of a run, whose step is still to be finished and saved with Ray.
     """
-    services = require("ray._private.services", "ray").__dict__
-    popen = services["ConsolePopen"]
-    services["ConsolePopen"] = partial(popen, process_group=0)
-    try:
-        yield
-    finally:
-        services["ConsolePopen"] = popen
+    services, name = require("ray._private.services", "ray"), "ConsolePopen"
+    return replaced(services, name, partial(getattr(services, name), process_group=0))
 
 
 def _noticed(batch: Mapping[str, Any], ignore_prefix: bool) -> None:
