@@ -64,8 +64,9 @@ def main(folder: Path, *checkpoints: Path) -> None:
         load_trainer(resumed, "base", checkpoint)
         load_weights(resumed.model, checkpoint)
         found.append(resumed.update(ROWS))
-    if rank() == 0:
-        print(json.dumps({"sharded": sharded, "metrics": found}))
+    print(json.dumps({"sharded": sharded, "metrics": found}))
+    # Without this, a thread of gloo may free a tensor while Python ends, which aborts (pytorch/pytorch, #179291).
+    PartialState().destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +32,14 @@ def begun(rank: int, of: int, port: int, *arguments: Path) -> subprocess.Popen[s
         [sys.executable, str(HERE / "sharded.py"), *map(str, arguments)],
         env=os.environ | about | also,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
     )  # fmt: skip
 
 
 def said(process: subprocess.Popen[str]) -> Any:
-    out, _ = process.communicate(timeout=280)
-    assert process.returncode == 0
+    out, errors = process.communicate(timeout=280)
+    assert process.returncode == 0, errors[-2000:]
     return json.loads(out.splitlines()[-1])
 
 
@@ -49,8 +50,8 @@ def test_two_processes_with_a_part_each_learn_what_one_learns(tmp_path: Path) ->
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     first, second = (begun(rank, 2, port, parts, whole, parts) for rank in (0, 1))
-    found = said(first)
-    assert second.wait(60) == 0
+    with ThreadPoolExecutor() as readers:  # both: one that nobody reads waits in the end
+        found, _ = readers.map(said, (first, second))
     assert (one["sharded"], found["sharded"]) == (False, True)
     third = one["metrics"][2]
     # What either has saved, the two go on from.
