@@ -69,7 +69,8 @@ def _keep_other_tracks(row: dict[str, Any], path: Path) -> None:
     if kept:
         row["values"] = {track: old["values"][track] for track in kept} | row["values"]
         row["settings"]["rates"] = old["settings"]["rates"] | row["settings"]["rates"]
-        row["earlier"] = {"tracks": kept, "commit": old["commit"], "machine": old["machine"]}
+        before = {key: old[key] for key in ("commit", "machine", "earlier") if key in old}
+        row["earlier"] = {"tracks": kept, **before}
 
 
 def _tuned(
