@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from codea1_env.suite import tasks
-from codea1_env.suite.players import BAD, find_entry
+from codea1_env.suite.players import BAD, FAULTY, find_entry
 from codea1_env.suite.running import play, with_rates
 from codea1_env.suite.scores import paired, score_tracks, shipped
 
@@ -39,16 +39,25 @@ def test_random_players_score_0_and_the_oracle_1() -> None:
             assert scored.held_out.value == pytest.approx(number, abs=1e-9)
 
 
-def test_every_id_that_separates_tells_the_bad_rows_from_grpo() -> None:
-    grpo = shipped()["grpo"]["values"]
+@pytest.mark.parametrize("track", tasks.TRACKS)
+def test_every_id_that_separates_tells_the_bad_rows_from_grpo(track: tasks.Track) -> None:
+    grpo = shipped()["grpo"]
     for task in tasks.tasks().values():
-        for track in {"both", task.about} & set(task.tracks):
-            if not task.separates or any(track not in shipped()[n]["values"] for n in BAD):
-                continue
-            for name in BAD:
-                less = paired(task, track, shipped()[name]["values"][track][task.id], grpo[track][task.id])  # fmt: skip
-                assert less is not None
-                assert less.high < 0, (task.id, track, name)
+        if not task.separates or track not in task.tracks:
+            continue
+        for name in BAD:
+            row = shipped()[name]
+            one, two = (each["values"][track][task.id] for each in (row, grpo))
+            assert list(one) == list(two) == SEEDS
+            less = paired(task, track, one, two)
+            assert less is not None
+            assert less.high < 0, (task.id, name)
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_bad_rows_have_the_tuning_of_grpo(name: str) -> None:
+    rates = [shipped()[each]["settings"]["rates"] for each in (name, "grpo")]
+    assert rates[0] == rates[1]
 
 
 def test_every_experiment_has_an_id_that_separates_and_an_expectation() -> None:
