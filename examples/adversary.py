@@ -35,7 +35,9 @@ def main() -> None:
         for seed in range(1000, 1000 + SEEDS):
             run = SuiteRun(entry, task, seed)
             while not run.over:
-                right.append(run.step()[3].right.mean())
+                episodes, programs, *_ = run.step()
+                problem, _ = run.rounds.world.at(episodes)
+                right.append(run.rounds.world.right[problem, programs].mean())
         curves.append(np.reshape(right, (SEEDS, PARTS, -1)).mean(axis=(0, 2)))
 
     table = Table(title="How often the coder submits a right program, by what its tester does")

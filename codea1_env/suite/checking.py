@@ -33,7 +33,7 @@ class SampleChecker:
         self._waiting: list[list[Ints]] = []
 
     def add(self, rounds: Rounds, played: Sequence[Ints]) -> None:
-        """Take rounds: episodes, programs, tests, number of replayed tests, and their cells."""
+        """Take rounds: episodes, programs, tests, and those of the book."""
         number = len(played[0])
         chosen = self._rng.random(number) < _SHARE
         first = max(0, _FIRST - self._played)
@@ -54,7 +54,7 @@ class SampleChecker:
             return
         played = [np.concatenate(each) for each in zip(*self._waiting, strict=True)]
         self._waiting = []
-        failed, passed, paid = rounds.judge(played, truly=True)
+        failed, passed, paid = rounds.judge(rounds.world.at(played[0]), played, truly=True)
         ours = np.column_stack([failed.sum(axis=1), passed.sum(axis=1), paid])
         asked = _asked(rounds, *played)
         rewards = RewardConfig(rounds.task.alpha, rounds.task.K, function=rounds.task.rewards)
@@ -70,7 +70,7 @@ class SampleChecker:
 
 
 def _asked(
-    rounds: Rounds, episodes: Ints, programs: Ints, tests: Ints, known: Ints, replayed: Ints
+    rounds: Rounds, episodes: Ints, programs: Ints, tests: Ints, replayed: Ints
 ) -> list[Round]:
     """Write rounds as the game has them."""
     world, asked = rounds.world, []
@@ -84,7 +84,7 @@ def _asked(
         if judges[number] >= 0:
             reference = world.text(group, judges[number])
             problem = dataclasses.replace(problem, reference=reference)
-        new, old = tests[number], replayed[number, : known[number]]
+        new, old = tests[number], [cell for cell in replayed[number] if cell >= 0]
         said = [f"assert f({cell}) == {world.predicted[which, cell]}" for cell in new]
         true = [f"assert f({cell}) == {world.table[which, cell]}" for cell in old]
         asked.append(Round(problem, code, [said], true))

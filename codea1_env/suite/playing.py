@@ -45,12 +45,12 @@ class Games:
         self._episodes = np.zeros(0, np.int64)
         self.programs: Ints | None = None
         self._oppose(0)
-        fixed, size = self.task.kind == "fixed", self.task.problems + 1
-        self._shown = self.task.programs if fixed else self.rounds.world.bits
+        size, shown = self.task.problems + 1, self.rounds.world.tags.shape[2]
+        self._problems = [np.eye(size - 1, each, dtype=np.float32) for each in (size, size + shown)]
         tests = spaces.MultiDiscrete([self.task.C] * self.task.K)
         self.spaces: Mapping[str, tuple[spaces.Box, spaces.Space[Any]]] = {
             "coder": (_box(size), spaces.Discrete(self.task.programs)),
-            "tester": (_box(size + self._shown), tests),
+            "tester": (_box(size + shown), tests),
         }
 
     def _oppose(self, seed: int) -> None:
@@ -76,14 +76,15 @@ class Games:
     def begin(self) -> Observations:
         """Begin episodes, and return what the coders see, shape (num_envs, ...)."""
         self._episodes, self.programs = self.rounds.begin(self.num_envs), None
-        self.seen = self._see(self._episodes, None)
+        self._at = self.rounds.world.at(self._episodes)
+        self.seen = self._see(None)
         return self.seen[0]
 
     def show(self, programs: Any) -> Observations:
         """Take the coders' choices, once after each `begin`, and return what the testers see."""
         self._expect(self.programs is None, "begin() before show()")
         self.programs = _checked(programs, (self.num_envs,), self.task.programs)
-        self.seen = self._see(self._episodes, self.programs)
+        self.seen = self._see(self.programs)
         return self.seen[1]
 
     def end(self, tests: Any) -> tuple[Floats, Floats]:
@@ -112,22 +113,16 @@ class Games:
         self.show(actions)
         return self.end(self._tester.choose(self._episodes, np.asarray(actions)))[0]
 
-    def _see(self, episodes: Ints, programs: Ints | None) -> tuple[Observations, Observations]:
+    def _see(self, programs: Ints | None) -> tuple[Observations, Observations]:
         """Return what coders and testers see, shape (n, ...); before programs are chosen testers see none.
 
-        That is the problem, one of many; of a tester the program, one of many, or the bits of its tag; and whether it is the
-        player's turn.
+        That is the problem, one of many; of a tester the program's tag; and whether it is the player's turn.
         """
-        rows, problems = np.arange(len(episodes)), self.task.problems
-        problem, index = self.rounds.world.at(episodes)
-        coder = np.zeros((len(episodes), problems + 1), np.float32)
-        tester = np.zeros((len(episodes), problems + self._shown + 1), np.float32)
-        coder[rows, problem] = tester[rows, problem] = 1.0
+        problem, index = self._at
+        coder, tester = (sees.take(problem, axis=0) for sees in self._problems)
         (coder if programs is None else tester)[:, -1] = 1.0
-        if programs is not None and self.task.kind == "fixed":
-            tester[rows, problems + programs] = 1.0
-        elif programs is not None:
-            tester[:, problems:-1] = self.rounds.world.tags[index, programs]
+        if programs is not None:
+            tester[:, self.task.problems : -1] = self.rounds.world.tags[index, programs]
         return coder, tester
 
     def close(self) -> None:
@@ -146,6 +141,7 @@ def _checked(actions: Any, shape: tuple[int, ...], size: int) -> Ints:
         raise SuiteError(
             f"Expect integers of shape {shape}, actually: {found.dtype} of shape {found.shape}"
         )
-    if found.size and not (found.min() >= 0 and found.max() < size):
+    found = found.astype(np.int64, copy=False)
+    if found.view(np.uint64).max() >= size:  # what is below 0 is large here
         raise SuiteError(f"Expect actions from 0 to {size - 1}, actually: {found.tolist()!r:.100}")
-    return found.astype(np.int64, copy=False)
+    return found

@@ -76,7 +76,7 @@ class Recorder:
             raise SuiteError("Expect an open record, actually: it was closed. It cannot go on.")
 
     def add(self, rounds: Rounds, played: Sequence[Ints]) -> None:
-        """Take rounds that have just ended: episodes, programs, tests, how many tests were replayed, and which.
+        """Take rounds that have just ended: episodes, programs, tests, and those of the book.
 
         Raises a SuiteError if the referee judges one otherwise than the tables say.
         """

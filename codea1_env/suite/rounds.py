@@ -27,32 +27,25 @@ class Payoffs(NamedTuple):
 
     coder: Floats
     tester: Floats
-    validity: Floats
-    right: Bools
-    """Whether the program is right on all cells."""
-    killed: Bools
-    """Whether the suite breaks the program, by what is true and not by what the judge says."""
-    known: Ints
-    """How many tests of the book were replayed."""
     replayed: Ints
-    """Their cells, shape (n, size); behind `known` of them it says nothing."""
+    """Cells of the book's tests that were replayed, shape (n, size); -1 where there are fewer."""
 
 
 @functools.lru_cache(maxsize=16)
 def paid_for(config: RewardConfig, size: int) -> Floats:
     """Return what is paid to coder and tester, and validity, as the last axis of a table.
 
-    The others are: different calls of a suite; how many of them the program fails; invalid tests; replayed tests, `size` at
+    The others are: different calls of a suite; how many of them the program fails; right tests; replayed tests, `size` at
     most; how many of them it passes.
     """
     k = config.num_tests
     table = np.zeros((k + 1, k + 1, k + 1, size + 1, size + 1, 3))
-    for made, invalid, known in itertools.product(range(1, k + 1), range(k + 1), range(size + 1)):
+    for made, right, known in itertools.product(range(1, k + 1), range(k + 1), range(size + 1)):
         for broke, kept in itertools.product(range(made + 1), range(known + 1)):
             # Only `incremental` looks at places: a suite is never longer than K.
-            outcome = SuiteOutcome(True, [i < broke for i in range(made)], invalid, kept, known)
+            outcome = SuiteOutcome(True, [i < broke for i in range(made)], k - right, kept, known)
             paid = suite_rewards(outcome, config)
-            table[made, broke, invalid, known, kept] = paid.code, paid.test, paid.validity
+            table[made, broke, right, known, kept] = paid.code, paid.test, paid.validity
     return table
 
 
@@ -66,10 +59,8 @@ class Book:
         self.count = np.zeros((task.problems, task.C), np.int64)
         self._entered = np.zeros((task.problems, task.C), np.int64)
         self._clock = 0
-        self.cells = golden.copy() if self._fixed else np.zeros((task.problems, task.K), np.int64)
-        """Cells that are replayed next, the most frequent first, of equals the older."""
-        self.known = np.full(task.problems, self.size if self._fixed else 0)
-        """How many of them there are."""
+        self.cells = golden.copy() if self._fixed else np.full((task.problems, task.K), -1)
+        """Cells that are replayed next, the most frequent first, of equals the older; -1 where there are fewer."""
 
     def update(self, problem: Ints, failed: Bools, tests: Ints, passed: Bools) -> None:
         """Enter some rounds.
@@ -80,8 +71,7 @@ class Book:
         if self._fixed:
             return
         if self._passing:  # a control: what broke nothing enters, until it breaks a program
-            kept = np.arange(self.size) < self.known[problem][:, None]
-            broke, failed, passed = failed, ~failed, kept & ~passed
+            broke, failed, passed = failed, ~failed, (self.cells[problem] >= 0) & ~passed
             gone = [np.repeat(problem, each.sum(axis=1)) for each in (broke, passed)]
             left = np.concatenate(gone), np.concatenate([tests[broke], self.cells[problem][passed]])
         rows, columns = np.nonzero(passed)
@@ -102,9 +92,8 @@ class Book:
         here = np.arange(len(played))
         for place in range(self.size):
             best = rank.argmax(axis=1)
-            self.cells[played, place] = best
+            self.cells[played, place] = np.where(rank[here, best] < 0, -1, best)
             rank[here, best] = -1
-        self.known[played] = np.minimum((count > 0).sum(axis=1), self.size)
 
 
 class Rounds:
@@ -115,8 +104,8 @@ class Rounds:
         >>> rounds = Rounds(find_task("rare-faults/0"), seed=0)
         >>> episodes = rounds.begin(32)
         >>> paid = rounds.end(episodes, np.zeros(32, int), np.tile([3, 4], (32, 1)))
-        >>> float(paid.validity[0]), paid.coder.shape
-        (1.0, (32,))
+        >>> paid.coder.shape, paid.tester.shape
+        ((32,), (32,))
     """
 
     def __init__(self, task: SuiteTask, seed: int) -> None:
@@ -132,10 +121,13 @@ class Rounds:
         self.begun, self.ended = 0, 0
         self._open: set[int] = set()
         self._waiting: list[tuple[Any, Any, Any, Any]] = []
-        self._places = np.arange(self.book.size)
         self._judges: dict[int, int] = {}
         config = RewardConfig(task.alpha, task.K, function=task.rewards)
-        self._paid = paid_for(config, self.book.size)
+        table = paid_for(config, self.book.size)
+        self._paid = table.reshape(-1, table.shape[-1])
+        lengths = [task.K, task.K, task.K, self.book.size, self.book.size]
+        self._steps = np.repeat(np.array(table.strides[:-1]) // table.strides[-2], lengths)
+        """How many rows of `_paid` farther a mark of a round stands: see `judge`."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Rounds:
         """A copy is a game of its own, without a record."""
@@ -154,11 +146,13 @@ class Rounds:
 
     def end(self, episodes: Ints, programs: Ints, tests: Ints) -> Payoffs:
         """Judge, pay and record rounds, and let the book learn of them after each group; a SuiteError if one has ended before."""
-        if over := set(episodes.tolist()) - self._open:
+        ended = episodes.tolist()
+        if not self._open.issuperset(ended):
+            over = min(set(ended) - self._open)
             raise SuiteError(
-                f"Expect each episode to end once, actually: episode {min(over)} is over. Begin the next one."
+                f"Expect each episode to end once, actually: episode {over} is over. Begin the next one."
             )
-        self._open.difference_update(episodes.tolist())
+        self._open.difference_update(ended)
         parts, start = [], 0
         while start < len(episodes):
             stop = start + self._at_once(episodes[start:])
@@ -168,7 +162,7 @@ class Rounds:
         if len(parts) > 1:
             paid = Payoffs(*map(np.concatenate, zip(*parts, strict=True)))
         if self.recorder is not None:
-            self.recorder.add(self, (episodes, programs, tests, paid.known, paid.replayed))
+            self.recorder.add(self, (episodes, programs, tests, paid.replayed))
         return paid
 
     def _at_once(self, episodes: Ints) -> int:
@@ -181,29 +175,31 @@ class Rounds:
         return min(len(episodes), left)
 
     def _end(self, episodes: Ints, programs: Ints, tests: Ints) -> Payoffs:
-        world = self.world
-        problem, index = world.at(episodes)
-        replayed, known = self.book.cells[problem], self.book.known[problem]
-        failed, passed, paid = self.judge((episodes, programs, tests, known, replayed))
-        coder, tester, validity = paid.T
+        problem, _ = at = self.world.at(episodes)
+        replayed = self.book.cells.take(problem, axis=0)
+        failed, passed, paid = self.judge(at, (episodes, programs, tests, replayed))
         self._waiting.append((problem, failed, tests, passed))
         self.ended += len(episodes)
         if self.ended % GROUP == 0:
             self.book.update(*(np.concatenate(each) for each in zip(*self._waiting, strict=True)))
             self._waiting = []
-        right = world.right[problem, programs]
-        killed = np.asarray(world.faulty[index[:, None], programs[:, None], tests].any(axis=1))
-        return Payoffs(coder, tester, validity, right, killed, known, replayed)
+        return Payoffs(paid[:, 0], paid[:, 1], replayed)
 
-    def judge(self, played: Sequence[Ints], *, truly: bool = False) -> tuple[Bools, Bools, Floats]:
-        """Judge rounds: episodes, programs, tests, how many tests of the book are replayed, and which.
+    def judge(
+        self, at: tuple[Ints, Ints], played: Sequence[Ints], *, truly: bool = False
+    ) -> tuple[Bools, Bools, Floats]:
+        """Judge rounds, with the wrong verdicts that some ids have, or (`truly`) without.
 
-        Returns, with or (`truly`) without the wrong verdicts that some ids have, which tests of the suites are new calls and break the program, which replayed ones it passes, and what is paid:
-        rows of `paid_for`.
+        Args:
+            at: What `world.at` says of the episodes.
+            played: Episodes, programs, tests, and tests of the book.
+            truly: Whether verdicts are those of the referee.
+
+        Returns:
+            Which tests of the suites are new calls and break the program, which replayed ones it passes, and what is paid.
         """
-        world, k = self.world, self.task.K
-        episodes, programs, tests, known, replayed = played
-        problem, index = world.at(episodes)
+        world, k, (problem, index) = self.world, self.task.K, at
+        episodes, programs, tests, replayed = played
         cells = np.concatenate([tests, replayed], axis=1)
         fails = (world.faulty if truly else world.seen)[index[:, None], programs[:, None], cells]
         right = world.valid[problem[:, None], tests]
@@ -214,12 +210,10 @@ class Rounds:
             right = world.predicted[problem[:, None], tests] == said[:, :k]
         if self.task.wrong and not truly:
             fails = fails ^ world.errors(episodes, cells.shape[1])
-        again = again_in(tests)
-        failed = fails[:, :k] & ~again
-        passed = ~fails[:, k:] & (self._places < known[:, None])
-        made, invalid = k - again.sum(axis=1), k - right.sum(axis=1)
-        paid = self._paid[made, failed.sum(axis=1), invalid, known, passed.sum(axis=1)]
-        return failed, passed, paid
+        made, known = ~again_in(tests), replayed >= 0
+        failed, passed = fails[:, :k] & made, known & ~fails[:, k:]
+        marks = np.concatenate([made, failed, right, known, passed], axis=1)
+        return failed, passed, self._paid.take(marks @ self._steps, axis=0)
 
     def judges_of(self, episodes: Ints, programs: Ints) -> Ints:
         """Return the programs that judge rounds, -1 for the reference: in some groups it is the first one that is played."""
@@ -231,7 +225,5 @@ class Rounds:
 
 def again_in(tests: Ints) -> Bools:
     """Return which tests of a suite make a call that one before them makes."""
-    again = np.zeros(tests.shape, np.bool_)
-    for place in range(1, tests.shape[1]):
-        again[:, place] = (tests[:, :place] == tests[:, place : place + 1]).any(axis=1)
-    return again
+    equal = tests[:, :, None] == tests[:, None, :]
+    return np.asarray(equal.argmax(axis=2) < np.arange(tests.shape[1]))

@@ -59,6 +59,9 @@ class SuiteWorld:
         self._errors: Bools | None = None
         self.golden = np.zeros((m, 0), np.int64)
         self.bits = 0
+        """Bits of a program's tag, 0 where programs are of a pool."""
+        self.tags: NDArray[np.float32]
+        """What a tester sees of a program: its tag's bits, 1 or -1, in the order of the text; in a pool its number, one of many."""
         if task.kind == "fixed":
             self._fix(rng)
         else:
@@ -88,6 +91,7 @@ class SuiteWorld:
         np.put_along_axis(self.faulty, cells, ~self.right[:, :, None], axis=2)
         if task.book == "golden":
             self.golden = sets[:, : task.families - task.hidden, 0]
+        self.tags = np.broadcast_to(np.eye(p, dtype=np.float32), (m, p, p))
 
     def _tag(self, rng: np.random.Generator) -> None:
         """Draw the faults and the tags of all programs of a run."""
@@ -123,8 +127,7 @@ class SuiteWorld:
             self.faulty[right] = False
             bits[right] = rng.random((int(right.sum()), self.bits)) < 0.5
         places = rng.permutation(self.bits)
-        self.tags: NDArray[np.float32] = np.where(bits[:, :, places], 1, -1).astype(np.float32)
-        """Bits of the programs of a group, 1 or -1, in the order in which the text has them."""
+        self.tags = np.where(bits[:, :, places], 1, -1).astype(np.float32)
 
     def at(self, episodes: Ints) -> tuple[Ints, Ints]:
         """Return the problems of episodes, and the first indices of `faulty`: programs are of a problem, or of a group.

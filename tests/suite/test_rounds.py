@@ -58,8 +58,8 @@ def test_the_real_referee_judges_as_the_tables_do(id: str) -> None:
         episodes, programs, tests = played(rounds, 32, part)
         rounds.begin((rounds.task.problems - 1) * 32)
         paid = rounds.end(episodes, programs, tests)
-        checker.add(rounds, (episodes, programs, tests, paid.known, paid.replayed))
-    assert paid.known.max() > 0 or rounds.task.book == "none"
+        checker.add(rounds, (episodes, programs, tests, paid.replayed))
+    assert paid.replayed.max(initial=-1) >= 0 or rounds.task.book == "none"
     assert checker.finish(rounds) == 96
 
 
@@ -73,7 +73,7 @@ def test_a_table_that_lies_is_found() -> None:
     true = Rounds(find_task("rare-faults/0"), 1001).world
     world.text = true.text  # type: ignore[method-assign]
     paid = rounds.end(episodes, programs, tests)
-    checker.add(rounds, (episodes, programs, tests, paid.known, paid.replayed))
+    checker.add(rounds, (episodes, programs, tests, paid.replayed))
     with pytest.raises(SuiteError, match="Expect equal judgements of episode"):
         checker.finish(rounds)
 
@@ -101,15 +101,15 @@ def test_the_book_is_the_games_book_without_a_bound() -> None:
         problem = np.repeat([0, 1], 16)
         tests = np.array([rng.permutation(6)[:3] for _ in problem])
         failed, passed = rng.random((32, 3)) < 0.2, rng.random((32, 3)) < 0.6
-        passed &= np.arange(3) < ours.known[problem][:, None]
+        passed &= ours.cells[problem] >= 0
         for each in (0, 1):
             own = problem == each
             old = [ours.cells[each, place] for place in np.nonzero(passed[own])[1]]
             theirs.update(str(each), map(str, tests[own][failed[own]]), map(str, old))
         ours.update(problem, failed, tests, passed)
         for each in (0, 1):
-            known = ours.cells[each, : ours.known[each]].tolist()
-            assert theirs.tests(str(each), 3) == list(map(str, known))
+            known = [str(cell) for cell in ours.cells[each] if cell >= 0]
+            assert theirs.tests(str(each), 3) == known
 
 
 @pytest.mark.parametrize(
@@ -152,15 +152,13 @@ def test_a_learning_tester_reads_and_a_memory_cannot() -> None:
     task = dataclasses.replace(find_task("reading/2"), episodes=60_000 // 32 * 32)
     killed = {}
     for name in ("learns", "blind", "memory", "random"):
-        run = SuiteRun(
-            SuiteEntry(coder_rate=3, tester_rate=24, tester=name),
-            task,
-            1000,
-            "tester" if name == "learns" else "both",
-        )
-        found = [(paid.killed.sum(), (~paid.right).sum()) for *_, paid in (run.step() for _ in range(task.episodes // 256))][-60:]  # fmt: skip
-        broken, wrong = np.sum(found, axis=0)
-        killed[name] = broken / wrong
+        entry = SuiteEntry(coder_rate=3, tester_rate=24, tester=name)
+        run = SuiteRun(entry, task, 1000, "tester" if name == "learns" else "both")
+        steps = [run.step()[:3] for _ in range(task.episodes // 256)][-60:]
+        episodes, programs, tests = map(np.concatenate, zip(*steps, strict=True))
+        faulty = run.rounds.world.faulty[run.rounds.world.at(episodes)[1], programs]
+        broken = np.take_along_axis(faulty, tests, axis=1).any(axis=1)
+        killed[name] = broken.sum() / faulty.any(axis=1).sum()
     assert killed["learns"] > 3 * max(killed["blind"], killed["memory"], killed["random"])
 
 
