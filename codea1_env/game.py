@@ -22,7 +22,7 @@ from codea1_env.judging.feedback import explain
 from codea1_env.judging.verdicts import AttackAnswers, Round, Verdict
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, check_playable, load_problems
-from codea1_env.reading.definitions import parsed
+from codea1_env.reading.syntax import parsed
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.responses import Program, read_programs
 from codea1_env.rewards import RewardFunction

@@ -16,7 +16,6 @@ from typing import Any
 from codea1_env.sandbox.inside.analysis.literals import UNKNOWN, LiteralMeter, NotLiteralError, read
 from codea1_env.sandbox.inside.analysis.plain import ATOMS, CONTAINERS
 
-from .functions import parameters_of
 from .predictions import (
     ENTRY_POINT,
     INSTANCE,
@@ -27,8 +26,8 @@ from .predictions import (
     Names,
     Prediction,
     UnreadableError,
-    name_of,
 )
+from .syntax import FUNCTIONS, bound_by, name_of, parameters_of
 from .tolerances import Tolerance
 
 PURE = frozenset(dir(builtins)) - {"delattr", "eval", "exec", "next", "setattr", "vars"}
@@ -51,20 +50,22 @@ _PATCH = re.compile(r"\bpatch(?:\.\w+)?\(")
 _HOOK = re.compile(r"\bdef (?:async)?(?:set_?up|tear_?down|pytest_|run\()|fixture", re.IGNORECASE)
 """What pytest runs between tests."""
 _MODULES = ("cmath", "math", "np", "numpy")
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _CHANGED = (ast.Store, ast.Del)
 _HANDS_OUT = frozenset({ast.Return, ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal, ast.Lambda})
 """With these, whoever calls a function may change what it mentions."""
 
+_EQUAL = frozenset({
+    "assertequal", "assertequals", "assertlistequal", "asserttupleequal", "assertdictequal", "assertsetequal",
+    "assertsequenceequal", "assertmultilineequal", "assertarrayequal", "eq",
+})  # fmt: skip
 
-class Bindings:
+
+class Bindings(Conditions):
     """Binds names, and notes what code that is not followed may bind or change."""
 
     def __init__(self, entry_point: str, meter: LiteralMeter, strict: bool) -> None:
-        self._meter = meter
-        self._conditions = Conditions(entry_point, meter, strict)
+        super().__init__(entry_point, meter, strict)
         self._names: Names = {}
-        self._volatile = self._conditions.volatile
         self._methods: set[str] = set()  # also classes that others extend
         self._reaches_all = self._has_hooks = False
         self._escaped: dict[int, Any] = {}  # containers that an unknown value may hold
@@ -78,14 +79,14 @@ class Bindings:
         self._unseen.append(whole)
         self._has_hooks |= _HOOK.search(text) is not None
         self._reaches_all |= _PATCH.search(text) is not None
-        for each in self._conditions.walk(whole):
+        for each in self.walk(whole):
             kind = type(each)
             if kind in (ast.Global, ast.Nonlocal):
                 self._volatile.update(each.names)
-            elif kind in _FUNCTIONS:
+            elif kind in FUNCTIONS:
                 self._methods.add(each.name)
             elif kind is ast.ClassDef:
-                self._methods.update(map(self._conditions.key, each.bases))
+                self._methods.update(map(self.key, each.bases))
             elif kind in (ast.Name, ast.Attribute):
                 self._reaches_all |= name_of(each) in _REACHING
                 if kind is ast.Attribute and isinstance(each.ctx, _CHANGED):
@@ -105,14 +106,14 @@ class Bindings:
             self._bind(target, value, names)
 
     def _value(self, node: ast.expr, names: Names) -> Any:
-        if self._conditions.is_function(node, names):
+        if self.is_function(node, names):
             return ENTRY_POINT
-        if self._conditions.is_instance(node, names):
+        if self.is_instance(node, names):
             return INSTANCE
         if type(node) is ast.Name:  # the same object under another name
             return names.get(node.id, UNKNOWN)
         try:
-            call = self._conditions.call(node, names)
+            call = self.call(node, names)
         except NotLiteralError as error:
             self._forget(node, names, kept=True)
             return Call([], {}, str(error))
@@ -147,7 +148,7 @@ class Bindings:
         self._escaped.update(self._parts([value]))
 
     def _augmented(self, node: Any, names: Names) -> None:
-        before = names.get(self._conditions.key(node.target))
+        before = names.get(self.key(node.target))
         try:
             value = read(ast.BinOp(node.target, node.op, node.value), names, self._meter)
         except NotLiteralError:
@@ -173,11 +174,11 @@ class Bindings:
         bound: list[str] = []
         seen: list[Any] = []
         copied: set[int] = set()  # nodes of which only what is in them can be changed
-        for each in self._conditions.walk(node):
+        for each in self.walk(node):
             changes = changes or self._changes(each, names)
             if type(each) is ast.Call and name_of(each.func) in _COPYING:
                 copied.update(map(id, [*each.args, getattr(each.func, "value", None)]))
-            key = self._conditions.key(each)
+            key = self.key(each)
             if key in names:
                 value = names[key]
                 is_copied = id(each) in copied and type(value) in CONTAINERS
@@ -202,34 +203,32 @@ class Bindings:
         changed.update(self._parts(seen))
 
     def _look_into_functions(self) -> None:
-        for each in [part for whole in self._unseen for part in self._conditions.walk(whole)]:
-            if type(each) in (*_FUNCTIONS, ast.Lambda):
-                inner = list(self._conditions.walk(each))
+        for each in [part for whole in self._unseen for part in self.walk(whole)]:
+            if type(each) in (*FUNCTIONS, ast.Lambda):
+                inner = list(self.walk(each))
                 if any(type(it) in _HANDS_OUT or self._changes(it, self._names) for it in inner):
                     is_test = getattr(each, "name", "").startswith("test")
                     touched = self._tested if is_test else self._touched
-                    touched.update(
-                        {*map(self._conditions.key, inner)}.difference(parameters_of(each))
-                    )
+                    touched.update({*map(self.key, inner)}.difference(parameters_of(each)))
         self._unseen = []
 
     def _changes(self, node: Any, names: Names) -> bool:
         """Whether a node, without what is in it, may change an object."""
         kind = type(node)
         if kind is ast.Call:
-            return not (self._conditions.is_instance(node, names) or self._is_pure(node, names))
+            return not (self.is_instance(node, names) or self._is_pure(node, names))
         if kind is ast.Attribute or kind is ast.Subscript:
             return isinstance(node.ctx, _CHANGED)
         return kind is ast.AugAssign and type(getattr(node.value, "value", None)) is not int
 
     def _is_pure(self, node: ast.Call, names: Names) -> bool:
         function = node.func
-        if self._conditions.is_function(function, names):
+        if self.is_function(function, names):
             return True
         if type(function) is ast.Attribute:
             name = function.attr
             is_known = name in _PURE_METHODS or name.lower().startswith("assert")
-            return (is_known or name == self._conditions.entry_point) and name not in self._methods
+            return (is_known or name == self._entry_point) and name not in self._methods
         if type(function) is not ast.Name or function.id in names or function.id not in PURE:
             return False
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
@@ -237,7 +236,7 @@ class Bindings:
 
     def _may_run(self, node: ast.expr, names: Names) -> bool:
         """Whether an argument may be a function that changes something."""
-        value = names.get(self._conditions.key(node), node)
+        value = names.get(self.key(node), node)
         return value is UNKNOWN or type(value) in (Helper, ast.Attribute)
 
     def _parts(self, values: Iterable[Any]) -> dict[int, Any]:
@@ -258,72 +257,44 @@ class Bindings:
                 left += items_of(value)
         return found
 
+    def _said_by(self, name: str, call: ast.Call, names: Names) -> Iterator[Prediction]:
+        """Yield what a call such as `self.assertEqual(f(1), 2)` says; the name is in lower case, without underscores."""
+        given = {str(keyword.arg): keyword.value for keyword in call.keywords}
+        keys = ("first", "second", "expr", "actual", "desired")
+        parts = [*call.args, *(given[key] for key in keys if key in given)]
+        match name, parts:
+            case _, [one, other, *_] if name in _EQUAL:
+                yield self.equal(one, other, names)
+            case (("asserttrue" | "assert"), [condition, *_]):
+                yield from self.predictions(condition, names)
+            case "assertfalse", [part, *_] if found := self.call(part, names):
+                yield Prediction(found, False)
+            case "assertisnone", [part, *_]:
+                yield self.equal(part, ast.Constant(None), names)
+            case "assertis", [one, other, *_]:
+                yield from self.predictions(ast.Compare(one, [ast.Is()], [other]), names)
+            case "assertallclose", [one, other, *_]:
+                relative = given.get("rtol", parts[2] if len(parts) > 2 else None)
+                stated = Tolerance(
+                    self.number(given["atol"], names) if "atol" in given else None,
+                    1e-7 if relative is None else self.number(relative, names),
+                )
+                yield self.almost(one, other, stated, names)
+            case (("assertalmostequal" | "assertalmostequals"), [one, other, *_]):
+                places = given.get(
+                    "places", given.get("decimal", parts[2] if len(parts) > 2 else None)
+                )
+                if "delta" in given:
+                    stated = Tolerance(self.number(given["delta"], names))
+                else:
+                    digits = 7.0 if places is None else self.number(places, names)
+                    stated = Tolerance(0.5 * 10.0 ** -min(digits, 300.0))
+                yield self.almost(one, other, stated, names)
+            case _:
+                raise UnreadableError(UNSAID)
+
 
 def items_of(value: Any) -> list[Any]:
     """Return the items of a container, without those that nobody can change."""
     items = value.values() if type(value) is dict else value
     return [item for item in items if type(item) not in ATOMS]
-
-
-def bound_by(node: Any) -> list[str]:
-    """Return the names that a node binds or deletes, without what is in it."""
-    kind = type(node)
-    if kind is ast.Name:
-        return [node.id] if isinstance(node.ctx, _CHANGED) else []
-    if kind is ast.alias:
-        return [node.asname or node.name.partition(".")[0]]
-    name = getattr(node, "name", None)  # functions, classes, handlers and patterns
-    return [name] if type(name) is str else []
-
-
-_EQUAL = frozenset({
-    "assertequal", "assertequals", "assertlistequal", "asserttupleequal", "assertdictequal", "assertsetequal",
-    "assertsequenceequal", "assertmultilineequal", "assertarrayequal", "eq",
-})  # fmt: skip
-
-
-def said_by(
-    conditions: Conditions, name: str, call: ast.Call, names: Names
-) -> Iterator[Prediction]:
-    """Yield what a call such as `self.assertEqual(f(1), 2)` says; the name is in lower case, without underscores."""
-    given = {str(keyword.arg): keyword.value for keyword in call.keywords}
-    parts = list(call.args)
-    parts += [
-        given[key] for key in ("first", "second", "expr", "actual", "desired") if key in given
-    ]
-    if name in _EQUAL and len(parts) >= 2:
-        yield conditions.equal(parts[0], parts[1], names)
-    elif name in ("asserttrue", "assert") and parts:
-        yield from conditions.predictions(parts[0], names)
-    elif name == "assertfalse" and parts and (found := conditions.call(parts[0], names)):
-        yield Prediction(found, False)
-    elif name == "assertisnone" and parts:
-        yield conditions.equal(parts[0], ast.Constant(None), names)
-    elif name == "assertis" and len(parts) >= 2:
-        yield from conditions.predictions(ast.Compare(parts[0], [ast.Is()], [parts[1]]), names)
-    elif name in ("assertalmostequal", "assertalmostequals", "assertallclose") and len(parts) >= 2:
-        yield _almost(conditions, parts, given, name, names)
-    else:
-        raise UnreadableError(UNSAID)
-
-
-def _almost(
-    conditions: Conditions,
-    parts: list[ast.expr],
-    given: dict[str, ast.expr],
-    name: str,
-    names: Names,
-) -> Prediction:
-    if name == "assertallclose":
-        relative = given.get("rtol", parts[2] if len(parts) > 2 else None)
-        stated = Tolerance(
-            conditions.number(given["atol"], names) if "atol" in given else None,
-            1e-7 if relative is None else conditions.number(relative, names),
-        )
-    elif "delta" in given:
-        stated = Tolerance(absolute=conditions.number(given["delta"], names))
-    else:
-        places = given.get("places", given.get("decimal", parts[2] if len(parts) > 2 else None))
-        digits = 7.0 if places is None else conditions.number(places, names)
-        stated = Tolerance(absolute=0.5 * 10.0 ** -min(digits, 300.0))
-    return conditions.almost(parts[0], parts[1], stated, names)

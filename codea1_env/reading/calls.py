@@ -11,7 +11,7 @@ from typing import Any
 from codea1_env.sandbox.inside.analysis.assertions import arguments_of
 from codea1_env.sandbox.inside.analysis.literals import LiteralMeter, NotLiteralError, read
 
-from .chunks import PARSE_ERRORS, parse
+from .syntax import expression, parsed
 
 Call = tuple[list[Any], dict[str, Any]]
 
@@ -49,11 +49,7 @@ def seen_calls(prompt: str, name: str, tests: list[str]) -> list[Call]:
 
 
 def _calls_in(test: str, names: tuple[str, ...]) -> Iterator[Call]:
-    try:
-        body = parse(test)
-    except PARSE_ERRORS:
-        return
-    for node in ast.walk(ast.Module(body, [])):
+    for node in ast.walk(ast.Module(parsed(test) or [], [])):
         if (call := _literal_call(node, names)) is not None:
             yield call
 
@@ -62,17 +58,13 @@ def _calls_in_prose(prompt: str, name: str) -> Iterator[Call]:
     """Call in examples: what stands in brackets behind the name, where that is Python."""
     owner, _, method = name.rpartition(".")
     before = rf"(?:{re.escape(owner)}(?:\(\))?\.)?+" if owner else ""
-    for found in re.finditer(rf"(?<![\w.]){before}{re.escape(method)}\(", prompt):
-        if prompt[: found.start()].endswith("def "):
-            continue
-        text = prompt[found.start() : found.start() + _MAX_CALL]
-        depth = 0
-        for place, character in enumerate(text):
-            depth += (character in "([{") - (character in ")]}")
-            if depth == 0 and character == ")":
-                try:
-                    node = ast.parse(text[: place + 1], mode="eval").body
-                except PARSE_ERRORS:
+    for found in re.finditer(rf"(?<!def )(?<![\w.]){before}{re.escape(method)}\(", prompt):
+        text, depth = prompt[found.start() : found.start() + _MAX_CALL], 0
+        for bracket in re.finditer(r"[()\[\]{}]", text):
+            depth += 1 if bracket[0] in "([{" else -1
+            if depth == 0 and bracket[0] == ")":
+                node = expression(text[: bracket.end()])
+                if node is None:
                     continue  # a bracket within a string
                 call = _literal_call(node, (name, method))
                 if call is not None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
-PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
+from .syntax import attempt, message_of
+
 _PARSED = 8
 """How many times the characters of a text may be parsed until what is left counts as no Python."""
 _MORE = 40
@@ -38,19 +38,6 @@ class Chunk(NamedTuple):
     """Lines that were taken out so that the rest is Python, each with the reason."""
 
 
-def parse(text: str) -> list[ast.stmt]:
-    """Return the statements of a text."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "invalid escape sequence" and the like
-        return ast.parse(text).body
-
-
-def message_of(error: BaseException) -> str:
-    """Return what a parser's error says, in one line."""
-    message = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"cannot be parsed: {message or type(error).__name__}"[:200]
-
-
 def chunks(text: str) -> Iterator[Chunk]:
     """Yield the parts of a text that is no Python as a whole, in order.
 
@@ -58,25 +45,31 @@ def chunks(text: str) -> Iterator[Chunk]:
     that break it are taken out.
     """
     pieces = list(_pieces(text.replace("\r\n", "\n").replace("\f", " ")))
-    budget = _Budget(_PARSED * len(text) + 10_000)
+    parser = _Parser(_PARSED * len(text) + 10_000)
     at = 0
     while at < len(pieces):
-        chunk, taken = _chunk(pieces, at, budget)
+        chunk, taken = _chunk(pieces, at, parser)
         at += taken
         yield chunk
 
 
-class _Budget:
-    __slots__ = ("left",)
+class _Parser:
+    """Parses texts until they were too many characters together."""
 
-    def __init__(self, left: int) -> None:
-        self.left = left
+    def __init__(self, budget: int) -> None:
+        self._left = budget
 
-    def parse(self, text: str) -> list[ast.stmt]:
-        self.left -= len(text) + 20
-        if self.left < 0:
-            raise ValueError("too much text that is no Python")
-        return parse(text)
+    def body(self, text: str) -> list[ast.stmt] | BaseException:
+        """Return the statements of a text, or why it is no Python."""
+        self._left -= len(text) + 20
+        if self._left < 0:
+            return ValueError("too much text that is no Python")
+        return attempt(text)
+
+    def chunk(self, text: str) -> Chunk | None:
+        """Return a text as a chunk; None if it is no Python."""
+        body = self.body(text)
+        return Chunk(text, body) if isinstance(body, list) else None
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -95,84 +88,73 @@ def _pieces(text: str) -> Iterator[str]:
         yield "\n".join(piece)
 
 
-def _chunk(pieces: list[str], at: int, budget: _Budget) -> tuple[Chunk, int]:
+def _chunk(pieces: list[str], at: int, parser: _Parser) -> tuple[Chunk, int]:
+    """Return the chunk that begins with a piece, and how many pieces it takes."""
     text = pieces[at]
     if not text.strip():
         return Chunk(text, []), 1
-    first: BaseException
-    try:
-        return Chunk(text, budget.parse(text)), 1
-    except PARSE_ERRORS as error:
-        first = error
-    if _OPEN.search(str(first)):
-        longer = text
-        for more in range(1, min(_MORE, len(pieces) - at)):
-            longer = f"{longer}\n{pieces[at + more]}"
-            try:
-                return Chunk(longer, budget.parse(longer)), more + 1
-            except PARSE_ERRORS as error:
-                if not _OPEN.search(str(error)):
-                    break
+    body = parser.body(text)
+    if isinstance(body, list):
+        return Chunk(text, body), 1
+    error = body
+    if _OPEN.search(str(error)):
+        for end in range(at + 2, min(at + _MORE, len(pieces)) + 1):
+            longer = "\n".join(pieces[at:end])
+            body = parser.body(longer)
+            if isinstance(body, list):
+                return Chunk(longer, body), end - at
+            if not _OPEN.search(str(body)):
+                break
     plain = text.translate(_LOOKALIKE).translate(_INVISIBLE)
-    if plain != text:
-        try:
-            return Chunk(plain, budget.parse(plain)), 1
-        except PARSE_ERRORS:
-            pass
+    if plain != text and (chunk := parser.chunk(plain)):
+        return chunk, 1
+    broken = Chunk(text, [], message_of(error))
     if text[0] in " \t":  # a block of code by indentation
-        return _dedented(text, first, budget), 1
-    whole = Chunk(text, [], message_of(first))
+        return parser.chunk(_dedented(text)) or broken, 1
     if _COMPOUND.match(text) and text.count("\n"):
-        whole = _repaired(text, first, budget)
-    if whole.error and (parts := _prose_and_code(text, budget)):
+        broken = _repaired(text, error, parser) or broken
+    if broken.error and (parts := _prose_and_code(text, parser)):
         pieces[at : at + 1] = parts
-        whole = Chunk(parts[0], [], message_of(first))
-    return whole, 1
+        broken = broken._replace(text=parts[0])
+    return broken, 1
 
 
-def _prose_and_code(text: str, budget: _Budget) -> list[str]:
+def _prose_and_code(text: str, parser: _Parser) -> list[str]:
     """Return lines of prose and the indented code below them, as Markdown has it; nothing where there is none."""
     lines = text.split("\n")
     first = next(
         (place for place, line in enumerate(lines) if line[:1] in (" ", "\t") and line.strip()), 0
     )
-    parts = ["\n".join(lines[:first]), "\n".join(lines[first:])]
-    if not first or _dedented(parts[1], ValueError(), budget).error:
+    prose, code = "\n".join(lines[:first]), "\n".join(lines[first:])
+    if not first or parser.chunk(_dedented(code)) is None:
         return []
-    try:
-        budget.parse(f"{parts[0].rstrip()}\n pass")
-    except PARSE_ERRORS:
-        return parts
-    return []  # the head of a block
+    is_head = parser.chunk(f"{prose.rstrip()}\n pass") is not None  # of a block
+    return [] if is_head else [prose, code]
 
 
-def _dedented(text: str, error: BaseException, budget: _Budget) -> Chunk:
+def _dedented(text: str) -> str:
     lead = len(text) - len(text.lstrip(" \t"))
-    plain = "\n".join(line[lead:] if not line[:lead].strip() else line for line in text.split("\n"))
-    try:
-        return Chunk(plain, budget.parse(plain))
-    except PARSE_ERRORS:
-        return Chunk(text, [], message_of(error))
+    return "\n".join(line[lead:] if not line[:lead].strip() else line for line in text.split("\n"))
 
 
-def _repaired(text: str, error: BaseException, budget: _Budget) -> Chunk:
+def _repaired(text: str, error: BaseException, parser: _Parser) -> Chunk | None:
+    """Return a function or class without the lines that break it; None if that is no Python either."""
     lines = text.split("\n")
     removed: list[tuple[str, str]] = []
-    reason = message_of(error)
     for _ in range(_REPAIRS):
         place = error.lineno if isinstance(error, SyntaxError) else None
         if place is None or not 1 <= place <= len(lines):
-            break
+            return None
         place -= 1
         while place > 0 and not lines[place].strip():
             place -= 1
         line = lines[place]
         if not line.strip() or line.strip() == "pass" or line[0] not in " \t":
-            break
+            return None
         removed.append((message_of(error), line.strip()))
         lines[place] = f"{line[: len(line) - len(line.lstrip())]}pass"
-        try:
-            return Chunk(text, budget.parse("\n".join(lines)), "", tuple(removed))
-        except PARSE_ERRORS as another:
-            error = another
-    return Chunk(text, [], reason)
+        body = parser.body("\n".join(lines))
+        if isinstance(body, list):
+            return Chunk(text, body, "", tuple(removed))
+        error = body
+    return None

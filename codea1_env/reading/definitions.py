@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ast
-import functools
 import io
 import re
 import tokenize
 from collections.abc import Iterator
 
-from .chunks import PARSE_ERRORS, Chunk, chunks, parse
+from .chunks import Chunk, chunks
+from .syntax import FUNCTIONS, in_scope, parsed
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _CODE = (
-    *_FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AugAssign, ast.If, ast.Try, ast.With,
+    *FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AugAssign, ast.If, ast.Try, ast.With,
     ast.For, ast.While,
 )  # fmt: skip
 _NO_FUNCTION = (
@@ -71,10 +70,10 @@ def _in_part(text: str, body: list[ast.stmt], name: str) -> bool:
 
 
 def _defines(node: ast.stmt, name: str) -> bool:
-    if isinstance(node, _FUNCTIONS):
+    if isinstance(node, FUNCTIONS):
         return node.name == name and not _is_stub(node)
     if isinstance(node, ast.ClassDef):
-        methods = [each for each in node.body if isinstance(each, _FUNCTIONS)]
+        methods = [each for each in node.body if isinstance(each, FUNCTIONS)]
         return node.name == name and (not methods or not all(map(_is_stub, methods)))
     if isinstance(node, (ast.Assign, ast.AnnAssign)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -153,23 +152,8 @@ def _indentation(lines: list[str]) -> int:
 
 def _returns(code: str) -> bool:
     """Whether code ends the function that it stands in: not only one that it defines, which is another answer."""
-    left: list[ast.AST] = [*(parsed(code) or ())]
-    while left:
-        node = left.pop()
-        if isinstance(node, (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom)):
-            return True
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            left += ast.iter_child_nodes(node)
-    return False
-
-
-@functools.lru_cache(maxsize=4)  # one program is looked at several times in a row
-def parsed(code: str) -> list[ast.stmt] | None:
-    """Return the statements of code, which nobody may change; None if it is no Python."""
-    try:
-        return parse(code)
-    except PARSE_ERRORS:
-        return None
+    ends = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom)
+    return any(isinstance(node, ends) for node in in_scope(parsed(code) or ()))
 
 
 # Texts that are put before programs

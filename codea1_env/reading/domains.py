@@ -10,19 +10,16 @@ literal has: no value). "never" is what is not known of something that was only 
 from __future__ import annotations
 
 import ast
-import contextlib
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read, write
 
-from .chunks import PARSE_ERRORS, parse
-from .predictions import name_of
+from .syntax import expression, name_of, parsed
 
 Domain = Any
-Check = Callable[[Any], bool]
 
 _LARGEST = int(sys.float_info.max)
 _WIDER = {
@@ -65,109 +62,89 @@ _TYPING = frozenset(
 _MAX_NAMED = 200
 
 
-class Types:
-    """What the names of types stand for in a text: an annotation, or None for a class that no literal has."""
-
-    def __init__(self) -> None:
-        self.named: dict[str, ast.expr | None] = {}
-        self.left = _MAX_NAMED
-        """How often a name may be looked up: one may stand for itself."""
-
-    def __contains__(self, name: str) -> bool:
-        self.left -= 1
-        return self.left > 0 and name in self.named
-
-
 def types_in(texts: Iterable[str]) -> Types:
     """Return the types that some texts define or import at the top. What is no Python defines none."""
-    found = Types()
+    named: dict[str, ast.expr | None] = {}
     for text in texts:
-        with contextlib.suppress(*PARSE_ERRORS):
-            for node in parse(text):
-                for name, kind in _types_by(node):
-                    found.named.setdefault(name, kind)
-    return found
+        for node in parsed(text) or ():
+            for name, kind in _types_by(node):
+                named.setdefault(name, kind)
+    return Types(named)
 
 
 def _types_by(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
-    if isinstance(node, ast.ClassDef):
-        bases = {name_of(base) for base in node.bases}
-        if "TypedDict" in bases:
-            yield node.name, ast.Name("dict")
-        elif "Protocol" not in bases:
-            yield node.name, None
-    elif isinstance(node, (ast.Import, ast.ImportFrom)):
-        module = node.module if isinstance(node, ast.ImportFrom) else ""
-        for alias in node.names:
-            name = alias.asname or alias.name.partition(".")[0]
-            is_known = (module or alias.name) in _TYPING or name in _NAMES or name in _KINDS
-            if not is_known:
+    match node:
+        case ast.ClassDef(name=name, bases=bases):
+            if "TypedDict" in (names := set(map(name_of, bases))):
+                yield name, ast.Name("dict")
+            elif "Protocol" not in names:
                 yield name, None
-    elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
-        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-        value = node.value
-        if (
-            isinstance(value, ast.Call)
-            and name_of(value.func) == "NewType"
-            and len(value.args) == 2
-        ):
-            value = value.args[1]
-        if isinstance(target, ast.Name) and isinstance(value, _ANNOTATIONS):
-            yield target.id, value
+        case ast.Import() | ast.ImportFrom():
+            module = getattr(node, "module", None)
+            for alias in node.names:
+                name = alias.asname or alias.name.partition(".")[0]
+                is_known = (module or alias.name) in _TYPING or name in _NAMES or name in _KINDS
+                if not is_known:
+                    yield name, None
+        case ast.Assign(targets=[ast.Name(id=name), *_]) | ast.AnnAssign(target=ast.Name(id=name)):
+            value = node.value
+            if isinstance(value, ast.Call) and name_of(value.func) == "NewType":
+                value = value.args[1] if len(value.args) == 2 else None
+            if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp)):
+                yield name, value
 
 
-_ANNOTATIONS = (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp)
+class Types:
+    """What the names of types stand for in some texts: an annotation, or None for a class that no literal has."""
 
+    def __init__(self, named: dict[str, ast.expr | None]) -> None:
+        self._named = named
+        self._left = _MAX_NAMED  # lookups: a name may stand for itself
 
-def annotated(node: ast.expr | None, seen: Sequence[Any], types: Types | None = None) -> Domain:
-    """Return the domain of a parameter, from its annotation and values that it has in golden tests.
+    def domain(self, node: ast.expr | None, seen: Sequence[Any]) -> Domain:
+        """Return the domain of a parameter, from its annotation and values that it has in golden tests.
 
-    A container without its kind of items (`list`) takes its items from the values that were seen, as a parameter
-    without annotation takes all of it; `list[Any]` says that it takes anything. So does a type that is not known, or that
-    no literal has; where nothing was seen the latter takes nothing. A value that was seen is always in the domain,
-    whatever the annotation says of it.
-    """
-    seen = seen[:_MAX_SEEN]
-    if node is None:
-        return known(merged(map(shape, seen)))
-    domain = known(_Annotations(types or Types()).resolved(node, seen, 0))
-    check = checker(domain)
-    odd = [shape(value) for value in seen if check is not None and not check(value)]
-    return known(merged([domain, *odd])) if odd else domain
+        A container without its kind of items (`list`) takes its items from the values that were seen, as a parameter
+        without annotation takes all of it; `list[Any]` says that it takes anything. So does a type that is not known, or that
+        no literal has; where nothing was seen the latter takes nothing. A value that was seen is always in the domain,
+        whatever the annotation says of it.
+        """
+        seen = seen[:_MAX_SEEN]
+        if node is None:
+            return known(merged(map(shape, seen)))
+        domain = known(self._resolved(node, seen, 0))
+        odd = [shape(value) for value in seen if not is_in(value, domain)]
+        return known(merged([domain, *odd])) if odd else domain
 
+    def _defines(self, name: str) -> bool:
+        self._left -= 1
+        return self._left > 0 and name in self._named
 
-class _Annotations:
-    """Reads annotations of one text."""
-
-    def __init__(self, types: Types) -> None:
-        self._types = types
-
-    def resolved(self, node: ast.expr, seen: Sequence[Any], depth: int) -> Domain:
+    def _resolved(self, node: ast.expr, seen: Sequence[Any], depth: int) -> Domain:
         if depth > _MAX_DEPTH:
             return "any"
-        if isinstance(node, ast.Constant):
-            if isinstance(node.value, str) and len(node.value) < 1000:
-                with contextlib.suppress(*PARSE_ERRORS):
-                    return self.resolved(ast.parse(node.value, mode="eval").body, seen, depth + 1)
-            return "None" if node.value is None else "any"
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-            parts = node.left, node.right
-            return merged([self.resolved(each, seen, depth + 1) for each in parts])
         name = name_of(node)
-        if isinstance(node, ast.Name) and name in self._types:
-            named = self._types.named[name]
-            return (
-                self._unknown(node, seen)
-                if named is None
-                else self.resolved(named, seen, depth + 1)
-            )
+        match node:
+            case ast.Constant(value=str(text)):
+                inner = expression(text) if len(text) < 1000 else None
+                return "any" if inner is None else self._resolved(inner, seen, depth + 1)
+            case ast.Constant(value=value):
+                return "None" if value is None else "any"
+            case ast.BinOp(op=ast.BitOr()):
+                parts = node.left, node.right
+                return merged([self._resolved(each, seen, depth + 1) for each in parts])
+            case ast.Name() if self._defines(name):
+                named = self._named[name]
+                return (
+                    self._resolved(named, seen, depth + 1) if named else self._unknown(node, seen)
+                )
         if name in _NAMES:
             return _NAMES[name]
         if name in _KINDS:
             kind = _KINDS[name]
             shapes = [shape(value) for value in seen if type(value) in _TYPES[kind] and len(value)]
             return merged(shapes) if shapes else [*_BARE.get(kind, [kind, "any"])]
-        if isinstance(node, ast.Subscript) and name_of(node.value) not in self._types:
+        if isinstance(node, ast.Subscript) and not self._defines(name_of(node.value)):
             return self._subscripted(node, seen, depth + 1)
         return self._unknown(node, seen)
 
@@ -179,18 +156,17 @@ class _Annotations:
         name = name_of(root)
         while isinstance(root, ast.Attribute):
             root = root.value
-        types, home = self._types.named, name_of(root)
-        is_instance = name in _INSTANCES or (home in types and types[home] is None)
+        is_instance = name in _INSTANCES or self._named.get(name_of(root), root) is None
         return ["instance", name] if is_instance else "any"
 
     def _subscripted(self, node: ast.Subscript, seen: Sequence[Any], depth: int) -> Domain:
         name, inner = name_of(node.value), node.slice
         parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
         if name in ("Optional", "Union"):
-            domains = [self.resolved(part, seen, depth) for part in parts]
+            domains = [self._resolved(part, seen, depth) for part in parts]
             return merged([*domains, "None"] if name == "Optional" else domains)
         if name in ("Annotated", "Final") and parts:
-            return self.resolved(parts[0], seen, depth)
+            return self._resolved(parts[0], seen, depth)
         if name == "Literal":
             try:
                 texts = [write(read(part)) for part in parts]
@@ -207,13 +183,13 @@ class _Annotations:
         if kind == "tuple" and not dots:
             columns = [[value[i] for value in values if i < len(value)] for i in range(len(parts))]
             pairs = zip(parts, columns, strict=True)
-            return ["tuple", [self.resolved(*pair, depth) for pair in pairs]]
+            return ["tuple", [self._resolved(*pair, depth) for pair in pairs]]
         items = [item for value in values if type(value) is not str for item in value]
-        first = self.resolved(parts[0], items, depth)
+        first = self._resolved(parts[0], items, depth)
         if kind != "dict":
             return ["tuple*" if kind == "tuple" else kind, first]
         items = [item for value in values for item in value.values()]
-        return ["dict", first, self.resolved(parts[1], items, depth)]
+        return ["dict", first, self._resolved(parts[1], items, depth)]
 
 
 def shape(value: Any, depth: int = 0) -> Domain:
@@ -314,79 +290,39 @@ def known(domain: Domain) -> Domain:
     return [domain[0], *map(known, domain[1:])]
 
 
-def checker(domain: Domain) -> Check | None:
-    """Return a function that says whether a value is in a domain; None where every value is."""
-    if type(domain) is str:
-        return _ATOM_CHECKS[domain]
-    if domain[0] == "dict":
-        return _dict_checker(domain)
-    head, inner = domain
-    if head == "literal":
-        texts = frozenset(inner)
-        return lambda value: write(value) in texts
-    if head == "instance":
-        return lambda value: False
-    if head == "union":
-        checks = [each for each in map(checker, inner) if each is not None]
-        return lambda value: any(check(value) for check in checks)
-    if head == "tuple":
-        places = [checker(each) for each in inner]
-        return lambda value: (
-            type(value) is tuple
-            and len(value) == len(places)
-            and all(c is None or c(item) for c, item in zip(places, value, strict=True))
-        )
-    of_items = checker(inner)
-    if head in ("sequence", "iterable"):  # a text is a sequence of texts
-        kinds = _TYPES[head]
-        return lambda value: (
-            type(value) in kinds
-            and (
-                of_items is None
-                or (of_items("") if type(value) is str else all(map(of_items, value)))
+def is_in(value: Any, domain: Domain) -> bool:
+    """Whether a value is in a domain."""
+    kind = type(value)
+    match domain:
+        case "any":
+            return True
+        case "float":  # an integer that a float can be is one, too
+            return math.isfinite(value) if kind is float else kind is int and abs(value) <= _LARGEST
+        case "nonfinite":
+            return kind is float or kind is int
+        case "complex":
+            return kind is complex or is_in(value, "float")
+        case str():
+            return _ATOMS.get(kind) == domain
+        case ["instance", _]:
+            return False
+        case ["literal", texts]:
+            return write(value) in texts
+        case ["union", parts]:
+            return any(is_in(value, each) for each in parts)
+        case ["tuple", parts]:
+            fits = kind is tuple and len(value) == len(parts)
+            return fits and all(map(is_in, value, parts))
+        case ["dict", keys, values]:
+            return kind is dict and all(
+                is_in(key, keys) and is_in(each, values) for key, each in value.items()
             )
-        )
-    kind: Any = tuple if head == "tuple*" else _TYPES[head][0]
-    if of_items is None:
-        return lambda value: type(value) is kind
-    only = next(
-        (frozenset({each}) for each, name in _ATOMS.items() if name == inner not in _WIDE), None
-    )
-    if only is not None:  # much faster
-        return lambda value: type(value) is kind and only.issuperset(map(type, value))
-    return lambda value: type(value) is kind and all(map(of_items, value))
-
-
-def _dict_checker(domain: Domain) -> Check:
-    of_keys, of_values = checker(domain[1]), checker(domain[2])
-    return lambda value: (
-        type(value) is dict
-        and (of_keys is None or all(map(of_keys, value)))
-        and (of_values is None or all(map(of_values, value.values())))
-    )
-
-
-def _is_of(kind: type) -> Check:
-    return lambda value: type(value) is kind
-
-
-_WIDE = ("float", "complex")
-
-
-def _is_float(value: Any) -> bool:
-    if type(value) is float:
-        return math.isfinite(value)
-    return type(value) is int and abs(value) <= _LARGEST  # what a float can be, too
-
-
-_ATOM_CHECKS: dict[str, Check | None] = {
-    **{name: _is_of(kind) for kind, name in _ATOMS.items()},
-    "any": None,
-    "never": lambda value: False,
-    "nonfinite": lambda value: type(value) in (float, int),
-    "float": _is_float,
-    "complex": lambda value: type(value) is complex or _is_float(value),
-}
+        case ["sequence" | "iterable", inner] if kind is str:  # a sequence of texts
+            return is_in("", inner)
+        case [head, inner]:
+            kinds = _TYPES[head.removesuffix("*")]
+            return kind in kinds and (inner == "any" or all(is_in(each, inner) for each in value))
+    raise AssertionError(f"no domain: {domain}")
 
 
 def described(domain: Domain) -> str:

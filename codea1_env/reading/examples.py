@@ -6,11 +6,10 @@ skill.
 
 from __future__ import annotations
 
-import ast
 import re
 
-from .chunks import PARSE_ERRORS
 from .fences import unfenced
+from .syntax import expression
 
 _PROMPT, _MORE = ">>> ", "... "
 
@@ -25,28 +24,17 @@ def asserted(text: str) -> str:
     lines: list[str] = []
     asked = ""
     for line in text.split("\n"):
-        if asked and line.strip() and not line.startswith((_PROMPT, _MORE)):
-            lines[-1] = _assertion(asked, line.strip())
-            asked = ""
-        elif line.startswith(_PROMPT):
+        shown, before, asked = line.strip(), asked, ""
+        if line.startswith(_PROMPT):
             asked = line[len(_PROMPT) :]
             lines.append(asked)
         elif line.startswith(_MORE) and lines:
             lines.append(line[len(_MORE) :])
-            asked = ""
+        elif before and shown and expression(before) and expression(shown):
+            lines[-1] = f"assert {before} == ({shown})"
         else:
-            lines.append(line)
-            asked = ""
+            lines.append(shown if before and shown else line)
     return "\n".join(lines)
-
-
-def _assertion(asked: str, shown: str) -> str:
-    try:
-        for each in (asked, shown):
-            ast.parse(each, mode="eval")
-    except PARSE_ERRORS:
-        return f"{asked}\n{shown}"
-    return f"assert {asked} == ({shown})"
 
 
 RUN = "run"

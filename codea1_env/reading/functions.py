@@ -16,7 +16,8 @@ from codea1_env.sandbox.inside.analysis.literals import (
     read_items,
 )
 
-from .predictions import Names, name_of
+from .predictions import Names
+from .syntax import name_of, parameters_of
 
 _MAX_ROWS = 1_000
 _ENDS = frozenset({
@@ -38,14 +39,6 @@ def called_or_named(node: ast.expr) -> str:
 
 
 # What parameters stand for
-
-
-def parameters_of(node: Any) -> list[str]:
-    """Return the names of a function's parameters."""
-    arguments = node.args
-    rest = filter(None, (arguments.vararg, arguments.kwarg))
-    listed = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *rest)
-    return [each.arg for each in listed if each.arg not in ("self", "cls")]
 
 
 def defaults_of(node: ast.FunctionDef, names: Names, meter: LiteralMeter) -> Names:

@@ -6,7 +6,6 @@ may be larger, and nothing is left out silently, so that a row is data as a whol
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import math
 import sys
@@ -16,9 +15,9 @@ from typing import Any
 from codea1_env.sandbox.inside import codec
 from codea1_env.sandbox.inside.analysis.literals import LiteralMeter, NotLiteralError, read
 
-from .chunks import PARSE_ERRORS, message_of, parse
 from .predictions import Prediction
 from .statements import Bounds, Enough, Statements
+from .syntax import PARSE_ERRORS, attempt, message_of, tree_of
 from .tolerances import Tolerance
 
 FILE = Bounds(items=2_000_000, work=4_000_000, tests=20_000, steps=200_000)
@@ -57,18 +56,17 @@ def golden_cases(texts: list[str], entry_point: str) -> list[tuple[list[GoldenCa
 
     def follow(text: str) -> str:
         """Follow a text, and return why nothing more is read, if so."""
-        try:
-            body = parse(text)
-        except PARSE_ERRORS as error:
-            drop("", message_of(error), text, True)
+        body = attempt(text)
+        if isinstance(body, BaseException):
+            drop("", message_of(body), text, True)
             return ""
         try:
             statements.run(body, text)
+        except RecursionError:
+            drop("", "nested too deep", text, True)
         except (Enough, NotLiteralError) as error:
             drop("", str(error), text, True)
             return str(error)
-        except RecursionError:
-            drop("", "nested too deep", text, True)
         return ""
 
     enough = ""
@@ -93,7 +91,7 @@ def read_values(texts: list[str]) -> list[tuple[Any, str | None]]:
 
 def _value(text: str) -> tuple[Any, str | None]:
     try:
-        body = ast.parse(text.strip(), mode="eval").body
+        body = tree_of(text.strip(), "eval").body
         return read(body, _NAMES, LiteralMeter(FILE.items, work=FILE.work)), None
     except NotLiteralError as error:
         return None, str(error)

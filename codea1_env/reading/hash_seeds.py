@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from .chunks import PARSE_ERRORS, parse
+from .syntax import parsed
 
 FEW, MANY = 2, 4
 _CHANGING = frozenset({
@@ -25,10 +25,10 @@ def seeds_of(programs: list[str]) -> list[int]:
 
 
 def _may_change(code: str) -> bool:
-    try:
-        nodes = [node for statement in parse(code) for node in ast.walk(statement)]
-    except PARSE_ERRORS:
+    body = parsed(code)
+    if body is None:
         return True
+    nodes = [node for statement in body for node in ast.walk(statement)]
     names = {name for node in nodes for name in _names(node)}
     if names & _CHANGING or any(isinstance(node, (ast.Set, ast.SetComp)) for node in nodes):
         return True

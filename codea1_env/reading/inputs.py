@@ -20,6 +20,8 @@ from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import NotLiteralError
 
+from .syntax import lone_surrogate
+
 MAX_INPUT_BYTES = 65_536
 """Of an input of a test."""
 _MANY = 3
@@ -116,12 +118,9 @@ class InputSignature:
         text = canonical(text)
         if "\0" in text:
             raise UnusableInputError("the input has a NUL")
-        try:
-            size = len(text.encode())
-        except UnicodeEncodeError as error:
-            bad = f"U+{ord(text[error.start]):04X}"
-            raise UnusableInputError(f"the input has a lone surrogate ({bad})") from None
-        if size > MAX_INPUT_BYTES:
+        if bad := lone_surrogate(text):
+            raise UnusableInputError(f"the input has a lone surrogate ({bad})")
+        if (size := len(text.encode())) > MAX_INPUT_BYTES:
             said = f"the input has {size:,} bytes, of at most {MAX_INPUT_BYTES:,}"
             raise UnusableInputError(said)
         return [text], {}, [repr(text)]

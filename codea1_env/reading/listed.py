@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from codea1_env.sandbox.inside.analysis.literals import LiteralMeter, NotLiteralError, read
 
-from .chunks import PARSE_ERRORS, Chunk, chunks, parse
+from .chunks import Chunk, chunks
 from .fences import blocks_in, unfenced
+from .syntax import first_line, parsed
 
 INPUTS, OUTPUTS = ("input", "stdin"), ("output", "stdout", "expected_output")
 """Keys of a test of a program, as models write them."""
@@ -120,19 +121,16 @@ def _of_python(piece: _Piece, answer: str, meter: LiteralMeter) -> Iterator[List
 def _pieces(answer: str) -> Iterator[_Piece]:
     """Yield what is Python: all of an answer, or else blocks of it, and statements between the prose."""
     lines = [0, *itertools.accumulate(len(line) + 1 for line in answer.split("\n"))]
-    try:
-        yield from _statements(parse(answer), answer, lines, 0)
+    body = parsed(answer)
+    if body is not None:
+        yield from _statements(body, answer, lines, 0)
         return
-    except PARSE_ERRORS:
-        outside: list[str] = []
+    outside: list[str] = []
     at = 0
     for block in blocks_in(answer):
         start = answer.find(block.code, at) if block.code.strip() else -1
-        if start < 0:  # its indentation was taken off
-            continue
-        try:
-            body = parse(block.code)
-        except PARSE_ERRORS:
+        body = parsed(block.code) if start >= 0 else None  # its indentation was taken off
+        if body is None:
             continue
         yield from _statements(body, block.code, lines, bisect.bisect(lines, start) - 1)
         outside += [answer[at:start], _IN_LINE.sub(" ", block.code)]
@@ -164,8 +162,7 @@ def _statements(body: list[ast.stmt], text: str, lines: list[int], first: int) -
 
     found: list[_Piece] = []
     for node in body:
-        decorators = [each.lineno for each in getattr(node, "decorator_list", ())]
-        start, end = lines[first + min([node.lineno, *decorators]) - 1], lines[first + _end(node)]
+        start, end = lines[first + first_line(node) - 1], lines[first + _end(node)]
         dicts = [
             (place(each.lineno, each.col_offset), place(_end(each), each.end_col_offset or 0), each)
             for each in _dicts(node)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from codea1_env.sandbox.inside.analysis.literals import (
 from codea1_env.sandbox.inside.analysis.plain import check_unchanged
 
 from .examples import RUN
+from .syntax import name_of
 from .tolerances import Tolerance, or_else, unusable, wider
 
 Names = dict[str, Any]
@@ -34,7 +35,6 @@ _CONVERTS: dict[str, type | None] = {
 }  # fmt: skip
 _LISTS = frozenset({ast.List, ast.Tuple, ast.ListComp})
 _CLOSE = ("isclose", "is_close", "allclose")
-_PLAIN = frozenset({ast.Constant, ast.UnaryOp, ast.Dict, ast.Set})
 _LITERALS = frozenset({ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set})
 _CALLS = frozenset({ast.Name, ast.NamedExpr, ast.Call})
 MAIN_CLASS = "Solution"
@@ -88,7 +88,7 @@ class Prediction(NamedTuple):
     """A type that the test converts what is returned to: "list" for `list(f(x)) == [1]`."""
 
 
-Say = Callable[[ast.expr, Names], list[Prediction]]
+Say = Callable[[Any, Names], Iterable[Prediction]]
 """Returns what a condition says."""
 
 
@@ -98,10 +98,10 @@ class Conditions:
     def __init__(self, entry_point: str, meter: LiteralMeter, strict: bool = False) -> None:
         self._strict = strict
         self._prints = not entry_point  # a program: blanks at the ends of an output do not count
-        owner, _, self.entry_point = (entry_point or RUN).rpartition(".")
-        self.owner = owner or MAIN_CLASS
-        self.meter = meter
-        self.volatile: set[str] = set()  # names, and attributes as ".name", bound from elsewhere
+        owner, _, self._entry_point = (entry_point or RUN).rpartition(".")
+        self._owner = owner or MAIN_CLASS
+        self._meter = meter
+        self._volatile: set[str] = set()  # names, and attributes as ".name", bound from elsewhere
         self._in_rounds = False
 
     def predictions(self, node: ast.expr, names: Names) -> list[Prediction]:
@@ -110,7 +110,7 @@ class Conditions:
         Raises:
             UnreadableError, NotLiteralError: It says something else. So with the other methods.
         """
-        self.meter.work(1)
+        self._meter.work(1)
         rule, left, right = form_of(node, lambda named: self._is_close(named, names))
         if rule == "close" and right is not None:
             return [self.almost(left, right, self._closeness(node, names), names)]
@@ -121,17 +121,23 @@ class Conditions:
             raise UnreadableError("does not say what the program prints")
         return [Prediction(call, rule != "false")] if call else self._more(node, names)
 
-    def _more(self, node: Any, names: Names) -> list[Prediction]:
+    def _more(self, node: ast.expr, names: Names) -> list[Prediction]:
         """Return what a condition says that is not on the list."""
-        kind = type(node)
-        if kind is ast.BoolOp and type(node.op) is ast.And:
-            return [each for part in node.values for each in self.predictions(part, names)]
-        if kind is ast.Compare:
-            return self._comparison(node, names)
-        if kind is ast.Call:
-            self.meter.work(len(node.args) + len(node.keywords))
-            if self._names_library(node.func, ("all",), names) and len(node.args) == 1:
-                return self._each(node.args[0], names, self.predictions)
+        match node:
+            case ast.BoolOp(op=ast.And()):
+                return [each for part in node.values for each in self.predictions(part, names)]
+            case ast.Compare(ops=[ast.Lt() | ast.LtE() as less], comparators=[limit]):
+                return [self._difference(node.left, limit, names, isinstance(less, ast.Lt))]
+            case ast.Compare(ops=[ast.Gt() | ast.GtE() as more], comparators=[difference]):
+                return [self._difference(difference, node.left, names, isinstance(more, ast.Gt))]
+            case ast.Compare(ops=[ast.NotEq()]):
+                raise UnreadableError("says what a call does not return")
+            case ast.Compare(ops=[_, _, *_]):
+                return self._chain(node, names)
+            case ast.Call(args=arguments):
+                self._meter.work(len(arguments) + len(node.keywords))
+                if self._names_library(node.func, ("all",), names) and len(arguments) == 1:
+                    return self._each(arguments[0], names, self.predictions)
         raise UnreadableError(UNSAID)
 
     def call(self, node: ast.expr, names: Names) -> Call | None:
@@ -148,29 +154,27 @@ class Conditions:
                 return None
             if bound.error:
                 raise NotLiteralError(bound.error)
-            check_unchanged(bound, self.meter)
+            check_unchanged(bound, self._meter)
             return bound
         if type(node) is ast.NamedExpr:
             call = self.call(node.value, names)
             if call is not None:
-                if self._in_rounds or node.target.id in self.volatile:
+                if self._in_rounds or node.target.id in self._volatile:
                     raise NotLiteralError("a name that is bound in a comprehension, or elsewhere")
                 names[node.target.id] = call
             return call
         if type(node) is not ast.Call or not self.is_function(node.func, names):
             return None
-        self.meter.work(1 + len(node.args) + len(node.keywords))
+        self._meter.work(1 + len(node.args) + len(node.keywords))
         arguments: list[Any] = []
         for argument in node.args:
-            if type(argument) is ast.Constant and argument.value is not Ellipsis:
-                arguments.append(argument.value)
-            elif type(argument) is ast.Starred:
-                arguments += read_items(argument.value, names, self.meter)
+            if type(argument) is ast.Starred:
+                arguments += read_items(argument.value, names, self._meter)
             else:
-                arguments.append(read(argument, names, self.meter))
+                arguments.append(read(argument, names, self._meter))
         keywords: dict[str, Any] = {}
         for keyword in node.keywords:
-            value = read(keyword.value, names, self.meter)
+            value = read(keyword.value, names, self._meter)
             given = {keyword.arg: value} if keyword.arg is not None else value
             if type(given) is not dict or any(
                 type(name) is not str or name in keywords for name in given
@@ -184,20 +188,20 @@ class Conditions:
         if type(node) is ast.Name:
             return node.id
         if type(node) is ast.Attribute and type(node.value) is ast.Name:
-            self.meter.work((len(node.value.id) + len(node.attr)) // 100)
+            self._meter.work((len(node.value.id) + len(node.attr)) // 100)
             return f"{node.value.id}.{node.attr}"
         return ""
 
     def is_function(self, node: ast.expr, names: Names) -> bool:
         """Whether an expression is the function under test: its name, another name, or `module.name`."""
         if type(node) is ast.Name and node.id not in names:
-            return node.id == self.entry_point
+            return node.id == self._entry_point
         key = self.key(node)
         if key in names:  # whatever it is named
             return names[key] is ENTRY_POINT
         if type(node) is not ast.Attribute:
-            return key == self.entry_point
-        if node.attr != self.entry_point:
+            return key == self._entry_point
+        if node.attr != self._entry_point:
             return False
         home = node.value
         is_home = type(home) is ast.Name and names.get(home.id) is MODULE
@@ -211,16 +215,16 @@ class Conditions:
 
     def _is_owner(self, node: ast.expr, names: Names) -> bool:
         if type(node) is ast.Name:
-            return node.id == self.owner and node.id not in names
+            return node.id == self._owner and node.id not in names
         if type(node) is ast.Attribute and type(node.value) is ast.Name:
-            return node.attr == self.owner and names.get(node.value.id) is MODULE
+            return node.attr == self._owner and names.get(node.value.id) is MODULE
         return False
 
     def walk(self, node: ast.AST) -> Iterator[Any]:
         """Yield all nodes of a piece of code, which costs work each time."""
         found = [node]
         for each in found:  # which grows; as `ast.walk`, without contexts
-            self.meter.work(1)
+            self._meter.work(1)
             yield each
             for name in each._fields:
                 part = getattr(each, name, None)
@@ -236,11 +240,11 @@ class Conditions:
                 return True
             if type(each) is ast.Name:
                 bound = names.get(each.id)
-                if each.id == self.entry_point or bound is ENTRY_POINT or type(bound) is Call:
+                if each.id == self._entry_point or bound is ENTRY_POINT or type(bound) is Call:
                     return True
             elif type(each) is ast.Attribute:
                 base = each.value.id if type(each.value) is ast.Name else ""
-                if each.attr == self.entry_point and base != "self":
+                if each.attr == self._entry_point and base != "self":
                     return True
         return False
 
@@ -250,13 +254,13 @@ class Conditions:
         if call is None:
             return self._converted(left, right, names)
         other, tolerance = self._approximate(other, names)
-        return prediction(call, read(_stated(other, names), names, self.meter), tolerance)
+        return prediction(call, read(_stated(other, names), names, self._meter), tolerance)
 
     def _approximate(self, node: ast.expr, names: Names) -> tuple[ast.expr, Tolerance | None]:
         """Return the value in `approx(value)`, and its tolerance; what is none as it is."""
         if type(node) is not ast.Call or not self._names_library(node.func, ("approx",), names):
             return node, None
-        self.meter.work(len(node.args) + len(node.keywords))
+        self._meter.work(len(node.args) + len(node.keywords))
         if not node.args:
             raise UnreadableError("approx without a value")
         stated = self.tolerance(node, 1, ("rel", "abs"), names)
@@ -272,30 +276,14 @@ class Conditions:
 
     def number(self, node: ast.expr, names: Names) -> float:
         """Return a number that must be one."""
-        value = read(node, names, self.meter)
+        value = read(node, names, self._meter)
         if type(value) not in (int, float) or not 0 <= value < math.inf:
             raise UnreadableError("a tolerance that is no number")
         return float(min(value, 1e300))
 
-    def _comparison(self, node: Any, names: Names) -> list[Prediction]:
-        if len(node.ops) != 1:
-            return self._chain(node, names)
-        kind, left, right = type(node.ops[0]), node.left, node.comparators[0]
-        if kind in (ast.Lt, ast.LtE):
-            return [self._difference(left, right, names, kind is ast.Lt)]
-        if kind in (ast.Gt, ast.GtE):
-            return [self._difference(right, left, names, kind is ast.Gt)]
-        if kind is ast.NotEq:
-            raise UnreadableError("says what a call does not return")
-        raise UnreadableError(UNSAID)
-
     def _equality(
         self, rule: Rule, left: ast.expr, right: ast.expr, names: Names
     ) -> list[Prediction]:
-        if rule == "==" and type(left) is ast.Call and _is_plain(right):  # most are
-            call = self.call(left, names)
-            if call is not None:
-                return [Prediction(call, read(_stated(right, names), names, self.meter))]
         if type(left) is ast.Compare or type(right) is ast.Compare:
             for condition, constant in ((left, right), (right, left)):
                 is_true = type(constant) is ast.Constant and constant.value is True
@@ -317,22 +305,25 @@ class Conditions:
         if any(type(kind) is not ast.Eq for kind in node.ops) or len(calls) != len(parts) - 1:
             raise UnreadableError("a chain of comparisons predicts no value")
         (other,) = (part for part in parts if self.call(part, names) is None)
-        return [Prediction(call, read(other, names, self.meter)) for call in calls]
+        return [Prediction(call, read(other, names, self._meter)) for call in calls]
 
     def _several(self, left: ast.expr, right: ast.expr, names: Names) -> list[Prediction] | None:
         """`[f(1), f(2)] == [3, 4]`, `[f(n) for n in (1, 2)] == [3, 4]`: each of them."""
         for part, other in ((left, right), (right, left)):
-            kind = type(part)
-            if kind in (ast.List, ast.Tuple) and part.elts:  # type: ignore[attr-defined]
-                inner = part.elts[0]  # type: ignore[attr-defined]
-            elif kind is ast.ListComp:
-                inner = part.elt  # type: ignore[attr-defined]
-            else:
-                continue
-            if type(inner) is not ast.Call or not self.is_function(inner.func, names):
+            match part:
+                case (
+                    ast.List(elts=[ast.Call() as inner, *_])
+                    | ast.Tuple(elts=[ast.Call() as inner, *_])
+                ):
+                    pass
+                case ast.ListComp(elt=ast.Call() as inner):
+                    pass
+                case _:
+                    continue
+            if not self.is_function(inner.func, names):
                 continue
             found = self._each(part, names, self._as_calls)
-            values = read(other, names, self.meter)
+            values = read(other, names, self._meter)
             if type(values) not in (list, tuple) or len(values) != len(found):
                 raise UnreadableError(UNSAID)
             return [each._replace(value=value) for each, value in zip(found, values, strict=True)]
@@ -352,9 +343,9 @@ class Conditions:
         found: list[Prediction] = []
         self._in_rounds, before = True, self._in_rounds
         try:
-            for inner in rounds(node.generators, names, self.meter):  # type: ignore[attr-defined]
+            for inner in rounds(node.generators, names, self._meter):  # type: ignore[attr-defined]
                 found += say(node.elt, dict(inner))  # type: ignore[attr-defined]
-                self.meter.work(1 + len(inner) // 8)
+                self._meter.work(1 + len(inner) // 8)
         finally:
             self._in_rounds = before
         return found
@@ -383,9 +374,9 @@ class Conditions:
             if call is None:
                 continue
             other, tolerance = self._approximate(other, names)
-            value = read(other, names, self.meter)
+            value = read(other, names, self._meter)
             if name == "round" and len(each.args) == 2:
-                places = read(each.args[1], names, self.meter)
+                places = read(each.args[1], names, self._meter)
                 if type(places) is not int or not 0 <= places <= 300:
                     raise UnreadableError("rounded in a way that cannot be read")
                 rounded = Tolerance(absolute=0.5 * 10.0**-places)
@@ -414,7 +405,7 @@ class Conditions:
 
     def _closeness(self, node: Any, names: Names) -> Tolerance:
         """Return the tolerance of a call such as `math.isclose(f(1), 0.5, rel_tol=1e-3)`."""
-        self.meter.work(len(node.args) + len(node.keywords))
+        self._meter.work(len(node.args) + len(node.keywords))
         home = node.func.value if type(node.func) is ast.Attribute else node.func
         is_numpy = name_of(node.func) == "allclose" or getattr(home, "id", "") in ("np", "numpy")
         keys = ("rtol", "atol") if is_numpy else ("rel_tol", "abs_tol")
@@ -446,27 +437,12 @@ def _stated(node: Any, names: Names) -> ast.expr:
     return node  # type: ignore[no-any-return]
 
 
-def _is_plain(node: Any) -> bool:
-    """Whether an expression can only be a value: no call, and no row of calls."""
-    kind = type(node)
-    if kind is ast.List or kind is ast.Tuple:
-        return not node.elts or type(node.elts[0]) is not ast.Call
-    return kind in _PLAIN
-
-
 def _asserts(node: ast.AST) -> bool:
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return node.name.startswith("test")
     if isinstance(node, ast.Call):
         return name_of(node.func).lower().startswith(("assert", "raises"))
     return isinstance(node, ast.Assert)
-
-
-def name_of(node: ast.expr) -> str:
-    """Return the last part of a name, such as "approx" of `pytest.approx`."""
-    if type(node) is ast.Name:
-        return node.id
-    return node.attr if type(node) is ast.Attribute else ""
 
 
 def prediction(call: Call, value: Any, tolerance: Tolerance | None) -> Prediction:

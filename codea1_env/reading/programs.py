@@ -9,15 +9,14 @@ import re
 import symtable
 from collections.abc import Iterator
 
-from .chunks import PARSE_ERRORS, chunks
-from .definitions import code_in, completion, defines, is_word, parsed, put_before
+from .chunks import Chunk, chunks
+from .definitions import code_in, completion, defines, is_word, put_before
 from .fences import Block, answer_in, python_in, unfenced
 from .json_texts import strings_with
+from .syntax import DEFINITIONS, IMPORTS, PARSE_ERRORS, bound_by, first_line, lone_surrogate, parsed
 
 _BUILTINS = frozenset(dir(builtins))
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_IMPORTS = (ast.Import, ast.ImportFrom)
-_DEFINE_ONLY = (*_DEFINITIONS, *_IMPORTS, ast.Assign, ast.AnnAssign)
+_DEFINE_ONLY = (*DEFINITIONS, *IMPORTS, ast.Assign, ast.AnnAssign)
 _EXAMPLE = 0.5
 """A block that has at most this share of the characters of another one is an example of its use."""
 _MOST_BLOCKS = 50
@@ -82,10 +81,7 @@ def _checked(code: str) -> tuple[str, str | None]:
         return code, "the code block is empty"
     if "\0" in code:
         return code, "the code has a null byte, which Python does not allow"
-    try:
-        code.encode()
-    except UnicodeEncodeError as error:
-        bad = f"U+{ord(code[error.start]):04X}"
+    if bad := lone_surrogate(code):
         return code, f"the code has a lone surrogate ({bad}), which Python does not allow"
     return code, None
 
@@ -134,12 +130,8 @@ def _script(answer: str, codes: list[str]) -> str:
             return [code for code in own if len(code) > _EXAMPLE * longest][-1]
     if parsed(answer) is not None:
         return answer
-    between = [
-        part.text
-        for part in chunks(unfenced(answer))
-        if part.body and not part.removed and not any(map(is_word, part.body))
-    ]
-    code = "\n".join(between) + "\n"
+    parts = [part for part in chunks(unfenced(answer)) if part.body and not part.removed]
+    code = _joined([part for part in parts if not any(map(is_word, part.body))])
     return code if _PRINTS.search(code) else answer
 
 
@@ -148,13 +140,11 @@ def _running(codes: list[str]) -> Iterator[str]:
     before = ""
     for code in codes:
         body = parsed(code)
-        if body is None:
-            continue
-        if all(isinstance(node, _DEFINE_ONLY) for node in body):
+        if body is not None and all(isinstance(node, _DEFINE_ONLY) for node in body):
             before += f"{code}\n"
-            continue
-        yield before + code
-        before = ""
+        elif body is not None:
+            yield before + code
+            before = ""
     if before:
         yield before
 
@@ -184,48 +174,47 @@ def _holding(blocks: list[Block], pattern: str) -> list[int]:
     return [place for place, block in enumerate(blocks) if beginning.search(block.code)]
 
 
-def _without_cut_end(code: str, entry_point: str) -> str:
+def _without_cut_end(code: str, name: str) -> str:
+    """Return code without a last statement that is cut off, if the rest defines the function."""
     if parsed(code) is not None:
         return code
     parts = [chunk for chunk in chunks(code) if chunk.text.strip()]
-    if not parts or not (parts[-1].error or parts[-1].removed):
-        return code
-    rest = parts[:-1]
-    if any(chunk.error or chunk.removed for chunk in rest):
-        return code
-    if not _defines([node for chunk in rest for node in chunk.body], entry_point):
-        return code
-    return "\n".join(chunk.text for chunk in rest) + "\n"
+    broken = [bool(chunk.error or chunk.removed) for chunk in parts]
+    is_cut_off = any(broken[-1:]) and not any(broken[:-1])
+    return _joined(parts[:-1]) if is_cut_off and _define(parts[:-1], name) else code
 
 
-def _between_prose(text: str, entry_point: str) -> str | None:
+def _between_prose(text: str, name: str) -> str | None:
+    """Return the code in a text, if it defines the function."""
     body = parsed(text)
     if body is not None and not any(map(is_word, body)):
-        return text if _defines(body, entry_point) else None
+        return text if _define([Chunk(text, body)], name) else None
     parts = code_in(text)
-    if not _defines([node for chunk in parts for node in chunk.body], entry_point):
-        return None
+    return _joined(parts) if _define(parts, name) else None
+
+
+def _joined(parts: list[Chunk]) -> str:
     return "\n".join(chunk.text for chunk in parts) + "\n"
 
 
-def _defines(body: list[ast.stmt], name: str) -> bool:
-    return any(name in _bound(node) for node in body)
+def _define(parts: list[Chunk], name: str) -> bool:
+    return any(name in _bound(node) for chunk in parts for node in chunk.body)
 
 
-def _bound(node: ast.stmt | ast.ExceptHandler) -> Iterator[str]:
-    if isinstance(node, _DEFINITIONS):
-        yield node.name
-    elif isinstance(node, _IMPORTS):
-        for alias in node.names:
-            yield alias.asname or alias.name.partition(".")[0]
-    elif isinstance(node, (ast.Assign, ast.AnnAssign)):
-        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            for each in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
-                if isinstance(each, ast.Name):
-                    yield each.id
-    elif isinstance(node, (ast.If, ast.Try, ast.With, ast.ExceptHandler)):
-        for inner in ast.iter_child_nodes(node):
-            if isinstance(inner, (ast.stmt, ast.ExceptHandler)):
+def _bound(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a statement defines, imports or gives a value."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.Import() | ast.ImportFrom():
+            for alias in node.names:
+                yield from bound_by(alias)
+        case ast.Assign() | ast.AnnAssign():
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+                yield from (each.id for each in parts if isinstance(each, ast.Name))
+        case ast.If() | ast.Try() | ast.With() | ast.ExceptHandler():
+            for inner in ast.iter_child_nodes(node):
                 yield from _bound(inner)
 
 
@@ -243,13 +232,8 @@ def _with_helpers(code: str, before: list[Block], behind: list[Block]) -> str:
         lines = block.code.split("\n")
         for node in parsed(block.code) or ():
             number += 1
-            if isinstance(
-                node, (*_DEFINITIONS, *_IMPORTS, ast.Assign, ast.AnnAssign, ast.Try, ast.If)
-            ):
-                first = min(
-                    [node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))]
-                )
-                text = "\n".join(lines[first - 1 : node.end_lineno])
+            if isinstance(node, (*_DEFINE_ONLY, ast.Try, ast.If)):
+                text = "\n".join(lines[first_line(node) - 1 : node.end_lineno])
                 offered.update((name, (number, text)) for name in _bound(node))
     taken: dict[int, str] = {}
     while missing:

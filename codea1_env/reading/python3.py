@@ -11,9 +11,11 @@ import builtins
 import functools
 import importlib
 import warnings
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-from .chunks import PARSE_ERRORS
+from .syntax import DEFINITIONS, FUNCTIONS, IMPORTS, PARSE_ERRORS, name_of
 
 LONGEST = 1 << 20
 """Characters of a text that is read."""
@@ -41,23 +43,9 @@ _KINDS = {"map": "iterator", "filter": "iterator", "zip": "iterator", "range": "
 _LAZY = frozenset({"iterator", "range", "view"})
 """Kinds of values that are lists in Python 2."""
 _OF_LISTS = frozenset({"append", "extend", "insert", "pop", "remove", "reverse", "sort"})
-_OF_NUMBERS = (ast.Sub, ast.Div, ast.FloorDiv, ast.Pow)
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _ABSENCE = frozenset({"AttributeError", "ImportError", "ModuleNotFoundError", "NameError"})
-_FUNCTIONS = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda})
-_NOTED = frozenset({
-    ast.Assign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg, ast.Import, ast.ImportFrom, ast.ExceptHandler,
-    ast.MatchAs, ast.MatchStar, ast.MatchMapping, ast.Attribute,
-    *(getattr(ast, each) for each in ("ParamSpec", "TypeVar", "TypeVarTuple") if hasattr(ast, each)),  # from Python 3.12
-})  # fmt: skip
-_SPARING = frozenset({ast.If, ast.Try})
-_LOOKED_AT = frozenset({
-    ast.Expr, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.Compare, ast.Import, ast.ImportFrom,
-})  # fmt: skip
-_SAY_NOTHING = frozenset(
-    {ast.Load, ast.Store, ast.Del, ast.Constant, *ast.operator.__subclasses__()}
-)
-"""Nodes below which no name stands; a set of types is asked faster than `isinstance`."""
+_VERSIONS = frozenset({"version", "version_info", "PY2", "PY3"})
 
 
 def first_python3(texts: list[str], given: str) -> int:
@@ -80,106 +68,99 @@ def _is_python3(text: str, given: str) -> bool:
             warnings.simplefilter("ignore")  # "invalid escape sequence" and the like
             tree = ast.parse(text)
             compile(tree, "<text>", "exec", dont_inherit=True)
-        return bool(tree.body) and not _Faults(_collect(tree), _collected(given)).any()
+        return bool(tree.body) and not _Faults(_Names(tree), _names_in(given)).any()
     except PARSE_ERRORS:
         return False
 
 
-class _Names(NamedTuple):
+class _Names:
     """What a program binds and uses."""
 
-    bound: dict[str, list[ast.expr | str | None]]
-    """What each name is bound to: an expression, a module by its name, or something else."""
-    used: set[str]
-    used_at_once: set[str]
-    """Outside of functions, which may never be called."""
-    stars: set[str]
-    """Modules of which all names are imported."""
-    looked_at: list[ast.AST]
-    """What is not guarded against other versions of Python."""
-    defined: set[str]
-    """Functions, methods and attributes."""
-
-    def bind(self, name: str, value: ast.expr | str | None = None) -> None:
-        """Note one binding of a name."""
-        self.bound.setdefault(name, []).append(value)
+    def __init__(self, tree: ast.Module) -> None:
+        nodes = list(ast.walk(tree))
+        guarded = set(_guarded(nodes))
+        functions = [node for node in nodes if isinstance(node, (*FUNCTIONS, ast.Lambda))]
+        in_functions = {each for node in functions for each in ast.walk(node)}
+        self.looked_at = [node for node in nodes if node not in guarded]
+        uses = [node for node in self.looked_at if isinstance(node, ast.Name)]
+        uses = [node for node in uses if not isinstance(node.ctx, ast.Store)]
+        self.used = {node.id for node in uses}
+        self.used_at_once = {node.id for node in uses if node not in in_functions}
+        """Outside of functions, which may never be called."""
+        self.stars = {
+            getattr(node, "module", None) or ""
+            for node in nodes
+            if isinstance(node, IMPORTS) and node.names[0].name == "*"
+        }
+        """Modules of which all names are imported."""
+        self.defined = {node.name for node in nodes if isinstance(node, DEFINITIONS)}
+        """Functions, methods and attributes."""
+        self.defined |= {
+            node.attr
+            for node in nodes
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        }
+        self.bound: defaultdict[str, list[ast.expr | str | None]] = defaultdict(list)
+        """What each name is bound to: an expression, a module by its name, or something else."""
+        values = {
+            node.targets[0]: node.value
+            for node in nodes
+            if isinstance(node, ast.Assign) and len(node.targets) == 1
+        }
+        for node in nodes:
+            for name, value in _bindings(node, values):
+                self.bound[name].append(value)
 
 
 @functools.lru_cache
-def _collected(given: str) -> _Names:
-    return _collect(ast.parse(given))
+def _names_in(given: str) -> _Names:
+    return _Names(ast.parse(given))
 
 
-def _collect(tree: ast.Module) -> _Names:
-    names = _Names({}, set(), set(), set(), [], set())
-    stack: list[tuple[ast.AST, bool, bool]] = [(tree, False, False)]
-    while stack:
-        node, guarded, inside = stack.pop()
-        if isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Store):
-                names.bind(node.id)
-            elif not guarded:
-                names.used.add(node.id)
-                if not inside:
-                    names.used_at_once.add(node.id)
-            continue
-        kind = type(node)
-        if not guarded and kind in _LOOKED_AT:
-            names.looked_at.append(node)
-        inside = inside or kind in _FUNCTIONS
-        noted = _note(node, names) if kind in _NOTED else ""
-        spared = _spared(node) if kind in _SPARING and not guarded else ()
-        for field in node._fields:
-            value = getattr(node, field, None)
-            if isinstance(value, list) and field != noted:
-                spare = guarded or field in spared
-                stack += [(each, spare, inside) for each in value if isinstance(each, ast.AST)]
-            elif isinstance(value, ast.AST) and type(value) not in _SAY_NOTHING:
-                stack.append((value, guarded, inside))
-    return names
-
-
-def _note(node: Any, names: _Names) -> str:
-    """Note what a node binds; return the field of it that needs no other look, if there is one."""
+def _bindings(
+    node: Any, values: dict[ast.expr, ast.expr]
+) -> Iterator[tuple[str, ast.expr | str | None]]:
+    """Yield the names that a node binds, each with what it is bound to; `values` are those of targets."""
     match node:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            names.bind(name, value)
-            return "targets"
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            names.bind(node.name)
-            names.defined.add(node.name)
-        case ast.arg():
-            names.bind(node.arg)
+        case ast.Name(id=name, ctx=ast.Store()):
+            yield name, values.get(node)
+        case ast.arg(arg=name) | ast.MatchMapping(rest=str(name)):
+            yield name, None
         case ast.Import() | ast.ImportFrom():
             for alias in node.names:
-                if alias.name == "*":
-                    names.stars.add(getattr(node, "module", None) or "")
-                name = alias.asname or alias.name.partition(".")[0]
-                plain = isinstance(node, ast.Import) and (not alias.asname or "." not in alias.name)
-                names.bind(name, alias.name.partition(".")[0] if plain else None)
-        case ast.MatchMapping(rest=str(name)):
-            names.bind(name)
+                home = alias.name.partition(".")[0]
+                plain = isinstance(node, ast.Import) and (not alias.asname or alias.name == home)
+                yield alias.asname or home, home if plain else None
+        case ast.alias():
+            pass
         case _ if isinstance(own := getattr(node, "name", None), str):
-            names.bind(own)
-        case ast.Attribute(ctx=ast.Store()):
-            names.defined.add(node.attr)
-    return ""
+            yield own, None
 
 
-def _spared(node: ast.AST) -> tuple[str, ...]:
-    """Return the parts of a statement that run only where a version of Python has what they need."""
-    if isinstance(node, ast.If):
-        test = {getattr(each, "attr", getattr(each, "id", "")) for each in ast.walk(node.test)}
-        return ("body", "orelse") if test & {"version", "version_info", "PY2", "PY3"} else ()
-    if not isinstance(node, ast.Try):
-        return ()
-    caught = {each.id for h in node.handlers if h.type for each in ast.walk(h.type) if isinstance(each, ast.Name)}  # fmt: skip
-    short = all(
-        isinstance(each, (ast.Import, ast.ImportFrom))
-        or (isinstance(each, ast.Assign) and isinstance(each.value, (ast.Name, ast.Attribute)))
-        for each in node.body
-    )
-    return ("body", "handlers") if caught & _ABSENCE or short else ()
+def _guarded(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Yield what runs only where a version of Python has what it needs."""
+    for node in nodes:
+        parts: list[ast.AST] = []
+        if isinstance(node, ast.If):
+            if not _VERSIONS.isdisjoint(map(name_of, ast.walk(node.test))):
+                parts = [*node.body, *node.orelse]
+        elif isinstance(node, ast.Try) and (
+            _catches_absence(node) or all(map(_is_short, node.body))
+        ):
+            parts = [*node.body, *node.handlers]
+        for part in parts:
+            yield from ast.walk(part)
+
+
+def _catches_absence(node: ast.Try) -> bool:
+    types = [each for h in node.handlers if h.type for each in ast.walk(h.type)]
+    return any(isinstance(each, ast.Name) and each.id in _ABSENCE for each in types)
+
+
+def _is_short(node: ast.stmt) -> bool:
+    """Whether a statement only imports something, or gives it another name."""
+    is_name = isinstance(node, ast.Assign) and isinstance(node.value, (ast.Name, ast.Attribute))
+    return is_name or isinstance(node, IMPORTS)
 
 
 @functools.cache
@@ -218,11 +199,10 @@ class _Faults:
                 return self._is_print_statement(node.value)
             case ast.Attribute():
                 return self._lacks(node)
+            case ast.Subscript(ctx=ast.Load()):
+                return self._kind(node.value) in ("iterator", "view")
             case ast.Subscript():
-                kind = self._kind(node.value)
-                return kind in ("iterator", "view") or (
-                    kind == "range" and not isinstance(node.ctx, ast.Load)
-                )
+                return self._kind(node.value) in _LAZY
             case ast.Call():
                 return self._is_no_call(node)
             case ast.BinOp():
@@ -253,12 +233,15 @@ class _Faults:
             return False
         while not self._is_builtin(value, "print"):
             match value:
-                case ast.Tuple(elts=[first, *_]):
-                    value = first
-                case ast.BinOp(left=first) | ast.Call(func=first) | ast.Compare(left=first):
-                    value = first
-                case ast.Subscript(value=first) | ast.Attribute(value=first):
-                    value = first
+                case (
+                    ast.Tuple(elts=[value, *_])
+                    | ast.BinOp(left=value)
+                    | ast.Compare(left=value)
+                    | ast.Call(func=value)
+                    | ast.Subscript(value=value)
+                    | ast.Attribute(value=value)
+                ):
+                    pass
                 case _:
                     return False
         return True
@@ -269,21 +252,17 @@ class _Faults:
             return False
         if node.attr in _METHODS_OF_PYTHON_2:
             return True
-        if not isinstance(node.value, ast.Name):
-            return False
-        name = node.value.id
+        name = name_of(node.value) if isinstance(node.value, ast.Name) else ""
         values = self._program.bound.get(name) or self._given.bound.get(name, [])
         modules = {value if isinstance(value, str) else None for value in values}
-        if len(modules) != 1 or (module := modules.pop()) is None:
-            return False
-        return _is_absent(module, node.attr)
+        return len(modules) == 1 and _is_absent(modules.pop(), node.attr)
 
     def _kind(self, node: ast.expr) -> str:
         """Return what a value is in Python 3, where the text shows it; "" where it does not."""
         if isinstance(node, ast.Name):
             if node.id not in self._kinds:
                 values = self._program.bound.get(node.id, [None])
-                kinds = {self._kind(value) if isinstance(value, ast.Call) else "" for value in values}  # fmt: skip
+                kinds = {self._kind(it) if isinstance(it, ast.Call) else "" for it in values}
                 self._kinds[node.id] = kinds.pop() if len(kinds) == 1 else ""
             return self._kinds[node.id]
         if isinstance(node, ast.Call):
@@ -309,18 +288,18 @@ class _Faults:
         return sorts and any(each.arg == "cmp" for each in node.keywords)
 
     def _is_no_sum(self, node: ast.BinOp) -> bool:
-        if not isinstance(node.op, (ast.Add, ast.Mult, ast.Mod, *_OF_NUMBERS)):
-            return False
-        left, right = kinds = self._kind(node.left), self._kind(node.right)
-        if isinstance(node.op, (ast.Add, ast.Mult)) and not _LAZY.isdisjoint(kinds):
-            return True
-        if isinstance(node.op, _OF_NUMBERS):
-            return "text" in kinds
-        if isinstance(node.op, ast.Mult):
-            return {*kinds} == {"text", "list"}
-        if isinstance(node.op, ast.Mod):
-            return (left, right) == ("text", "number")
-        return {*kinds} == {"text", "number"}
+        left, right = self._kind(node.left), self._kind(node.right)
+        kinds = {left, right}
+        match node.op:
+            case ast.Add():
+                return not _LAZY.isdisjoint(kinds) or kinds == {"text", "number"}
+            case ast.Mult():
+                return not _LAZY.isdisjoint(kinds) or kinds == {"text", "list"}
+            case ast.Mod():
+                return left == "text" and right == "number"
+            case ast.Sub() | ast.Div() | ast.FloorDiv() | ast.Pow():
+                return "text" in kinds
+        return False
 
 
 def _is_absent(module: str | None, name: str) -> bool:

@@ -9,16 +9,12 @@ import ast
 from collections.abc import Sequence
 
 _VALUES = (
-    ast.Constant,
-    ast.UnaryOp,
-    ast.BinOp,
-    ast.Tuple,
-    ast.operator,
-    ast.unaryop,
-    ast.expr_context,
-)
+    ast.Constant, ast.UnaryOp, ast.BinOp, ast.Tuple, ast.operator, ast.unaryop, ast.expr_context,
+)  # fmt: skip
 _CONTAINERS = (ast.List, ast.Set, ast.Dict)
 _MADE_OF_ONE = {"dict", "frozenset", "list", "set", "tuple"}
+_MAKERS = {*_MADE_OF_ONE, "float", "int"}
+"""Builtins that may make what stands at the top; a program may have others of these names."""
 _READERS = {
     "all", "any", "dict", "enumerate", "frozenset", "len", "list", "map", "max", "min", "reversed", "set", "sorted", "sum",
     "tuple", "zip",
@@ -33,81 +29,101 @@ _METHODS = {
 """Methods of containers that change nothing, and return nothing that can change the container."""
 
 
-def is_constant(node: ast.AST, known: frozenset[str] = frozenset()) -> bool:
+def is_constant(node: ast.AST, known: set[str] | frozenset[str] = frozenset()) -> bool:
     """Whether an expression has a value that nobody can change: made of constants, and of names of such."""
-    if isinstance(node, ast.Call):
-        number = isinstance(node.func, ast.Name) and node.func.id in ("float", "int")
-        return number and not node.keywords and all(isinstance(x, ast.Constant) for x in node.args)
-    if isinstance(node, ast.Name):
-        return node.id in known
-    return isinstance(node, _VALUES) and all(
-        is_constant(each, known) for each in ast.iter_child_nodes(node)
-    )
+    match node:
+        case ast.Call(func=ast.Name(id="float" | "int"), keywords=[]):
+            return all(isinstance(each, ast.Constant) for each in node.args)
+        case ast.Name(id=name):
+            return name in known
+    return isinstance(node, _VALUES) and _are_constant(node, known)
 
 
-def is_container(node: ast.AST, known: frozenset[str] = frozenset()) -> bool:
+def _are_constant(node: ast.AST, known: set[str] | frozenset[str]) -> bool:
+    return all(is_constant(each, known) for each in ast.iter_child_nodes(node))
+
+
+def _is_container(node: ast.expr, known: set[str]) -> bool:
     """Whether an expression makes a container of constants."""
-    if isinstance(node, _CONTAINERS):
-        parts = [
-            each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.expr_context)
-        ]
-        return None not in getattr(node, "keys", ()) and all(is_constant(x, known) for x in parts)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-        given = node.args
-        plain = len(given) <= 1 and all(
-            is_constant(x, known) or is_container(x, known) for x in given
-        )
-        return node.func.id in _MADE_OF_ONE and plain
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=[] | [_], keywords=[]):
+            plain = all(is_constant(x, known) or _is_container(x, known) for x in node.args)
+            return name in _MADE_OF_ONE and plain
+    is_display = isinstance(node, _CONTAINERS) and None not in getattr(node, "keys", ())
+    return is_display and _are_constant(node, known)
+
+
+def constant_containers(body: Sequence[ast.stmt], bound: set[str]) -> set[str] | None:
+    """Return the names of containers of constants at the top of a program.
+
+    Args:
+        body: Its statements.
+        bound: All names that it gives values to, anywhere.
+
+    Returns:
+        None if it makes anything else when it loads, but functions and constants.
+    """
+    constants: set[str] = set()
+    containers: set[str] = set()
+    for node in body:
+        if isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef)):
+            continue
+        if not isinstance(node, (ast.Assign, ast.AnnAssign)):
+            if not _only_says(node):
+                return None
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        names = {each.id for each in targets if isinstance(each, ast.Name)}
+        if node.value is None or len(names) < len(targets) or _has(node, ast.NamedExpr):
+            return None
+        known = constants - containers
+        if _is_container(node.value, known):
+            containers |= names
+        elif is_constant(node.value, known) or _is_pattern(node.value):
+            constants |= names
+        elif not isinstance(node.value, ast.Lambda):
+            return None
+        if bound & _MAKERS and _has(node.value, ast.Call):
+            return None
+    return containers
+
+
+def _has(node: ast.AST, kind: type[ast.AST]) -> bool:
+    return any(isinstance(each, kind) for each in ast.walk(node))
+
+
+def _is_pattern(node: ast.expr) -> bool:
+    """Whether it is a pattern, which nobody can change; its text and flags are looked at as everywhere."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr="compile")):
+            return True
     return False
 
 
-def bound_names(inside: Sequence[ast.AST]) -> set[str]:
-    """Return all names that a program gives a value to, anywhere."""
-    found: set[str] = set()
-    for node in inside:
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            found.add(node.id)
-        elif isinstance(node, (ast.FunctionDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
-            found.add(node.name or "")
-        elif isinstance(node, ast.arg):
-            found.add(node.arg)
-        elif isinstance(node, ast.alias):
-            found.add(node.asname or node.name)
-        elif isinstance(node, ast.MatchMapping):
-            found.add(node.rest or "")
-    return found
+def _only_says(node: ast.stmt) -> bool:
+    """Whether a statement shows or checks something when the program loads, and binds no name."""
+    match node:
+        case ast.Expr(value=ast.Constant()):
+            return True
+        case ast.Assert() | ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
+            return not _has(node, ast.NamedExpr)
+    return False
 
 
-def are_only_read(names: set[str], inside: Sequence[ast.AST], bound: set[str]) -> bool:
-    """Whether containers are only read, wherever a program names them; `bound` are the names that it gives values to."""
-    uses = sum(
-        isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load)
-        for node in inside
-    )
-    reads = sum(
-        isinstance(read, ast.Name) and read.id in names
-        for node in inside
-        for read in _read_in(node, bound)
-    )
-    return reads == uses
-
-
-def _read_in(node: ast.AST, bound: set[str]) -> list[ast.expr]:
+def read_by(node: ast.AST, bound: set[str]) -> Sequence[ast.expr]:
     """Return the expressions that a node reads elements of, as its own part."""
-    if isinstance(node, ast.Subscript):
-        return [node.value] if isinstance(node.ctx, ast.Load) else []
-    if isinstance(node, ast.Compare):
-        pairs = zip(node.ops, node.comparators, strict=True)
-        return [side for op, side in pairs if isinstance(op, (ast.In, ast.NotIn))]
-    if isinstance(node, (ast.For, ast.comprehension)):
-        return [node.iter]
-    if not isinstance(node, ast.Call):
-        return []
-    called = node.func
-    if isinstance(called, ast.Attribute):
-        return [called.value] if called.attr in _METHODS else []
-    if not isinstance(called, ast.Name) or called.id not in _READERS or called.id in bound:
-        return []
-    if called.id in _SEVERAL:
-        return node.args[called.id == "map" :]
-    return node.args if len(node.args) == 1 else []
+    match node:
+        case ast.Subscript(ctx=ast.Load()):
+            return [node.value]
+        case ast.Compare():
+            pairs = zip(node.ops, node.comparators, strict=True)
+            return [side for op, side in pairs if isinstance(op, (ast.In, ast.NotIn))]
+        case ast.For() | ast.comprehension():
+            return [node.iter]
+        case ast.Call(func=ast.Attribute(value=home, attr=name)):
+            return [home] if name in _METHODS else []
+        case ast.Call(func=ast.Name(id=name)) if name in _READERS and name not in bound:
+            if name in _SEVERAL:
+                return node.args[name == "map" :]
+            return node.args if len(node.args) == 1 else []
+    return []

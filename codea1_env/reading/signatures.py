@@ -11,22 +11,31 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from codea1_env.sandbox.inside.analysis.literals import MAX_SOURCE, NotLiteralError, read, write
 
 from .calls import MAX_CHARS, Call, seen_calls
-from .chunks import PARSE_ERRORS, parse
-from .domains import Check, Types, annotated, checker, described, shape, types_in
-from .predictions import name_of
+from .domains import described, is_in, shape, types_in
+from .syntax import FUNCTIONS, PARSE_ERRORS, in_scope, name_of, parse, parsed, tree_of
 
 _MAX_SHOWN = 80
 TOO_LONG = f"an argument or value of more than {MAX_SOURCE} characters"
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_PLACED = ("", "/")
+"""Kinds of parameters that have a place."""
+_OPEN = (["*"], ["*", "**"])
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Row = tuple[str, str, str | None, Any]
 """Name, kind, default and domain of a parameter. The default is None if there is none, "" if it is no literal."""
+
+
+class _Parameter(NamedTuple):
+    name: str
+    kind: str
+    """ "", "/" and "k" for those that take one argument, by name or place, by place, or by name; "*"; "**"."""
+    default: ast.expr | None
+    annotation: ast.expr | None
 
 
 def read_signatures(problems: list[tuple[str, str, str, list[str]]]) -> list[str]:
@@ -38,75 +47,83 @@ def read_signatures(problems: list[tuple[str, str, str, list[str]]]) -> list[str
     has none, the shapes of its arguments in the golden tests and in the prompt's examples. Whether a function yields
     shows in its reference.
     """
-    return [
-        json.dumps({"parameters": _signature(*problem), "yields": _yields(problem[2], problem[1])})
-        for problem in problems
-    ]
+    return [json.dumps(_signature(*problem)) for problem in problems]
 
 
-def _yields(code: str, name: str) -> bool:
-    function = _definition(code[:MAX_CHARS], name)
-    left: list[ast.AST] = list(function.body) if type(function) is ast.FunctionDef else []
-    while left:
-        node = left.pop()
-        if isinstance(node, (ast.Yield, ast.YieldFrom)):
-            return True
-        if not isinstance(node, (*_FUNCTIONS, ast.Lambda, ast.ClassDef)):
-            left += ast.iter_child_nodes(node)
-    return False
-
-
-def _signature(prompt: str, entry_point: str, reference: str, tests: list[str]) -> list[Row] | None:
+def _signature(prompt: str, entry_point: str, reference: str, tests: list[str]) -> dict[str, Any]:
     prompt, reference = prompt[:MAX_CHARS], reference[:MAX_CHARS]
+    solved = _definition(reference, entry_point)
+    inner = in_scope(solved.body if isinstance(solved, ast.FunctionDef) else ())
+    yields = any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in inner)
     try:
         asked = _definition_in_prompt(prompt, entry_point)
-        solved = _definition(reference, entry_point)
         calls = seen_calls(prompt, entry_point, tests)
-        texts = (reference, prompt, f"{prompt}\n    pass")
-        types, names = types_in(texts), _constants(texts)
-        rows: list[Row] | None = None
-        for function, other in ((asked, solved), (solved, asked)):
-            if function is None or (function is asked and solved and _is_open(function)):
-                continue
-            listed = _parameters(function, other, calls, types)
-            rows = [(name, kind, _text(node, names), domain) for name, kind, node, domain in listed]
-            if function is solved:
-                rows = _shown(rows, _seen(listed, calls), len(calls))
-            else:
-                rows = _agreed(rows, _listed(solved) if solved else None, names)
-            if _takes(rows, calls):
-                break
-        return rows
+        rows = _parameters(asked, solved, calls, (reference, prompt, f"{prompt}\n    pass"))
     except (*PARSE_ERRORS, TypeError, NotLiteralError):
-        return None
+        rows = None
+    return {"parameters": rows, "yields": yields}
 
 
-def _is_open(function: Function) -> bool:
-    """Whether a definition says nothing of its parameters: `def f(*args)`."""
-    return [kind for _, kind, *_ in _listed(function)] in (["*"], ["*", "**"])
+def _parameters(
+    asked: Function | None, solved: Function | None, calls: list[Call], texts: Sequence[str]
+) -> list[Row] | None:
+    types, names = types_in(texts), _constants(texts)
+    of_prompt = _listed(asked) if asked else None
+    of_reference = _listed(solved) if solved else None
+    rows: list[Row] | None = None
+    for listed, theirs in ((of_prompt, of_reference), (of_reference, of_prompt)):
+        if listed is None:
+            continue
+        if listed is of_prompt and theirs is not None and [each.kind for each in listed] in _OPEN:
+            continue  # it says nothing of its parameters
+        seen = _seen(listed, calls)
+        annotations = _annotations(listed, theirs or [])
+        rows = [
+            (name, kind, _text(default, names), types.domain(annotations.get(name), seen[name]))
+            for name, kind, default, _ in listed
+        ]
+        if listed is of_reference:
+            rows = _shown(rows, seen, len(calls))
+        elif theirs is not None:
+            rows = _agreed(rows, theirs, names)
+        if _takes(rows, calls):
+            break
+    return rows
 
 
-def _agreed(rows: list[Row], solved: Listed | None, names: dict[str, Any]) -> list[Row]:
+def _annotations(listed: list[_Parameter], theirs: list[_Parameter]) -> dict[str, ast.expr | None]:
+    """Return the annotations of parameters, or those of the other definition if they have none."""
+    if any(each.annotation for each in listed):
+        theirs = listed
+    annotations = {each.name: each.annotation for each in theirs}
+    if len(theirs) == len(listed):  # other names, the same places
+        for ours, their in zip(listed, theirs, strict=True):
+            annotations.setdefault(ours.name, their.annotation)
+    return annotations
+
+
+def _agreed(rows: list[Row], solved: list[_Parameter], names: dict[str, Any]) -> list[Row]:
     """Return the parameters that a prompt shows, without defaults that the reference has otherwise."""
-    if solved is None:
-        return rows
-    places = [_text(default, names) for _, kind, default, _ in solved if kind in ("", "/")]
-    named = {name: _text(default, names) for name, _, default, _ in solved}
-    return [
-        (name, kind, default if default == named.get(name, [*places[i : i + 1], None][0]) else None, domain)
-        for i, (name, kind, default, domain) in enumerate(rows)
-    ]  # fmt: skip
+    named = {each.name: _text(each.default, names) for each in solved}
+    places = [named[each.name] for each in solved if each.kind in _PLACED]
+    agreed = []
+    for place, (name, kind, default, domain) in enumerate(rows):
+        theirs = named.get(name, places[place] if place < len(places) else None)
+        agreed.append((name, kind, default if default == theirs else None, domain))
+    return agreed
 
 
 def _shown(rows: list[Row], seen: dict[str, list[Any]], calls: int) -> list[Row]:
     """Return the parameters of a reference that calls show: those that all of them give have no default, and what none gives at the end is none."""
+    if not calls:
+        return rows
     shown: list[Row] = []
-    for name, kind, default, domain in reversed(rows if calls else ()):
-        given, is_last = len(seen[name]), all(each[1] not in ("", "/") for each in shown)
-        if given or default is None or (kind in ("", "/") and not is_last):
-            is_said = given >= calls and kind in _ONE
+    for name, kind, default, domain in reversed(rows):
+        given, is_last = len(seen[name]), all(each[1] not in _PLACED for each in shown)
+        if given or default is None or (kind in _PLACED and not is_last):
+            is_said = given >= calls and "*" not in kind
             shown.append((name, kind, None if is_said else default, domain))
-    return shown[::-1] if calls else rows
+    return shown[::-1]
 
 
 def _takes(rows: list[Row], calls: list[Call]) -> bool:
@@ -137,9 +154,9 @@ def _definition(code: str, name: str) -> Function | None:
 def _bound_to(body: list[ast.stmt], name: str) -> Function | None:
     found = None
     for node in body:
-        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             if node.name == name:
-                found = node if isinstance(node, _FUNCTIONS) else None
+                found = node if isinstance(node, FUNCTIONS) else None
         elif isinstance(node, ast.Assign) and any(
             isinstance(target, ast.Name) and target.id == name for target in node.targets
         ):
@@ -187,55 +204,29 @@ def _attempts(prompt: str, name: str) -> Iterator[str]:
 
 def _constants(texts: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for text in texts:
-        with contextlib.suppress(*PARSE_ERRORS):
-            for node in parse(text):
-                if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                    with contextlib.suppress(NotLiteralError):
-                        found.setdefault(node.targets[0].id, read(node.value))
+    for node in [node for text in texts for node in parsed(text) or ()]:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name), *_]):
+                with contextlib.suppress(NotLiteralError):
+                    found.setdefault(name, read(node.value))
     return found
 
 
-def _parameters(
-    function: Function, other: Function | None, calls: list[Call], types: Types
-) -> Listed:
-    """Return the parameters of a function, with domains in place of annotations."""
-    listed = _listed(function)
-    annotations = {name: node for name, _, _, node in listed}
-    theirs = _listed(other) if other is not None else []
-    if not any(annotations.values()):
-        annotations = {name: node for name, _, _, node in theirs}
-        if len(theirs) == len(listed):  # other names, the same places
-            for (name, *_), (*_, node) in zip(listed, theirs, strict=True):
-                annotations.setdefault(name, node)
-    seen = _seen(listed, calls)
-    return [
-        (name, kind, default, annotated(annotations.get(name), seen[name], types))
-        for name, kind, default, _ in listed
-    ]
-
-
-Listed = list[tuple[str, str, ast.expr | None, Any]]
-"""Name, kind, default and annotation of parameters, or their domain in its place."""
-_ONE = ("", "/", "k")
-"""Kinds of parameters that take one argument."""
-
-
-def _listed(function: Function) -> Listed:
+def _listed(function: Function) -> list[_Parameter]:
     arguments = function.args
     places = [*arguments.posonlyargs, *arguments.args]
-    defaults = [*[None] * (len(places) - len(arguments.defaults)), *arguments.defaults]
     kinds = ["/"] * len(arguments.posonlyargs) + [""] * len(arguments.args)
+    defaults = [*[None] * (len(places) - len(arguments.defaults)), *arguments.defaults]
+    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     rows = [
         *zip(places, kinds, defaults, strict=True),
         (arguments.vararg, "*", None),
-        *(
-            (each, "k", default)
-            for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-        ),
+        *((each, "k", default) for each, default in named),
         (arguments.kwarg, "**", None),
     ]
-    return [(each.arg, kind, default, each.annotation) for each, kind, default in rows if each]
+    return [
+        _Parameter(each.arg, kind, default, each.annotation) for each, kind, default in rows if each
+    ]
 
 
 def _text(default: ast.expr | None, names: dict[str, Any]) -> str | None:
@@ -247,21 +238,19 @@ def _text(default: ast.expr | None, names: dict[str, Any]) -> str | None:
         return ""
 
 
-def _seen(listed: Listed, calls: list[Call]) -> dict[str, list[Any]]:
-    seen: dict[str, list[Any]] = {name: [] for name, *_ in listed}
-    places = [name for name, kind, *_ in listed if kind in ("", "/")]
-    rest = {kind: name for name, kind, *_ in listed}
-    named = {name for name, kind, *_ in listed if kind in ("", "k")}
+def _seen(listed: list[_Parameter], calls: list[Call]) -> dict[str, list[Any]]:
+    """Return the values that each parameter has in calls."""
+    seen: dict[str, list[Any]] = {each.name: [] for each in listed}
+    places = [each.name for each in listed if each.kind in _PLACED]
+    named = {each.name for each in listed if each.kind in ("", "k")}
+    rest = {each.kind: each.name for each in listed}
     for arguments, keywords in calls:
-        for name, value in zip(places, arguments, strict=False):
-            seen[name].append(value)
-        if "*" in rest:
-            seen[rest["*"]] += arguments[len(places) :]
-        for name, value in keywords.items():
-            if name in named:
+        more: list[Any] = [rest.get("*")] * (len(arguments) - len(places))
+        given = [*zip([*places, *more], arguments, strict=False)]
+        given += [(k if k in named else rest.get("**"), value) for k, value in keywords.items()]
+        for name, value in given:
+            if name is not None:
                 seen[name].append(value)
-            elif "**" in rest:
-                seen[rest["**"]].append(value)
     return seen
 
 
@@ -290,7 +279,6 @@ class Signature:
         self.binds = parameters is not None
         rows = parameters or []
         self._rows = [row for row in rows if row[1] in ("", "/")]
-        self._places = {row[0]: i for i, row in enumerate(self._rows)}
         self._by_name = {row[0]: i for i, row in enumerate(self._rows) if not row[1]}
         self._defaults: list[str | None] = [row[2] for row in self._rows]
         self._required = sum(default is None for default in self._defaults)
@@ -302,9 +290,7 @@ class Signature:
         self._default_of = {row[0]: row[2] for row in rows if row[1] != "/"}
         self._has_odd_default = any(text != same for text, same in self._equal_defaults.items())
         self._needs_names = any(row[2] is None for row in self._named.values())
-        self._checks: dict[str | None, Check | None] = {row[0]: _check(row) for row in rows}
-        self._checks_of_places = [(name, self._checks[name]) for name in self._places]
-        self._domains: dict[str | None, Any] = {row[0]: row[3] for row in rows}
+        self._row_of: dict[str | None, list[Any]] = {row[0]: row for row in rows}
 
     def bound(
         self, arguments: list[Any], keywords: dict[str, Any]
@@ -392,25 +378,28 @@ class Signature:
 
     def outside(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
         """Why arguments are outside the domain, "" if they are not. They are as `bound` gives them."""
-        for (name, check), value in zip(self._checks_of_places, arguments, strict=False):
-            if check is not None and not check(value):
-                return self._said(name, value)
-        if keywords or len(arguments) > len(self._rows):
-            rest = [(self._rest, value) for value in arguments[len(self._rows) :]]
-            for name, value in (*rest, *keywords.items()):
-                owner = name if name in self._checks else self._others
-                check = self._checks.get(owner)
-                if check is not None and not check(value):
-                    return self._said(owner, value)
+        places = len(self._rows)
+        given: list[tuple[str | None, Any]] = [
+            *((row[0], value) for row, value in zip(self._rows, arguments, strict=False)),
+            *((self._rest, value) for value in arguments[places:]),
+            *keywords.items(),
+        ]
+        for name, value in given:
+            row = self._row_of.get(name) or self._row_of.get(self._others)
+            if row is not None and not is_in(value, row[3]):
+                if row[2] and write(value) == row[2]:  # such as `n: int = None`
+                    continue
+                return _said(row, value)
         return ""
 
-    def _said(self, owner: str | None, value: Any) -> str:
-        given, wanted = described(shape(value)), described(self._domains[owner])
-        if given == wanted or wanted.startswith("Literal"):
-            given = write(value) or given
-        elif given != "None":
-            given = f"{'an' if given[0] in 'aeiou' else 'a'} {given}"
-        return f"{owner} is {given[:_MAX_SHOWN]}, not {wanted[:_MAX_SHOWN]}"
+
+def _said(row: list[Any], value: Any) -> str:
+    given, wanted = described(shape(value)), described(row[3])
+    if given == wanted or wanted.startswith("Literal"):
+        given = write(value) or given
+    elif given != "None":
+        given = f"{'an' if given[0] in 'aeiou' else 'a'} {given}"
+    return f"{row[0]} is {given[:_MAX_SHOWN]}, not {wanted[:_MAX_SHOWN]}"
 
 
 def same_text(value: Any) -> str:
@@ -437,16 +426,8 @@ def _plain(value: Any) -> Any:
 _MAY_EQUAL_OTHERS = re.compile(r"\.0|e\+?[0-9]|[0-9]j|True|False|\{|set\(")
 
 
-def _check(row: list[Any]) -> Check | None:
-    check = checker(row[3])
-    if check is None or not row[2] or check(_value_of(row[2])):
-        return check
-    inner, default = check, row[2]  # such as `n: int = None`
-    return lambda value: inner(value) or write(value) == default
-
-
 def _value_of(text: str) -> Any:
-    return read(ast.parse(text, mode="eval").body)
+    return read(tree_of(text, "eval").body)
 
 
 def _written(values: list[Any]) -> list[str]:

@@ -19,10 +19,10 @@ import statistics
 import string
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from .chunks import PARSE_ERRORS, parse
-from .readonly import are_only_read, bound_names, is_constant, is_container
+from .readonly import constant_containers, is_constant, read_by
+from .syntax import bound_by, name_of, parsed
 
 _PATTERN_ARGUMENTS = {
     "compile": 1, "escape": 1, "findall": 2, "finditer": 2, "fullmatch": 2, "match": 2, "search": 2, "split": 2, "sub": 3, "subn": 3,
@@ -50,16 +50,9 @@ _FUNCTIONS: dict[str, set[str]] = {
     "typing": {name for name in typing.__all__ if name[0].isupper()},
 }  # fmt: skip
 """Modules, and the names of them that keep nothing. To end a process keeps nothing either."""
-_MAY_HAVE_OTHER_NAMES = {
-    "bisect",
-    "collections",
-    "heapq",
-    "itertools",
-    "math",
-    "operator",
-    "statistics",
-    "string",
-}
+_MAY_HAVE_OTHER_NAMES = frozenset(
+    ["bisect", "collections", "heapq", "itertools", "math", "operator", "statistics", "string"]
+)
 """Modules that nothing here looks for by name."""
 _TYPES = (
     str, bytes, bytearray, int, float, complex, list, tuple, dict, set, frozenset, range, slice, BaseException, StopIteration,
@@ -79,10 +72,10 @@ _FORBIDDEN_NAMES = frozenset({
     "BaseException", "Exception", "MemoryError", "RecursionError", "RuntimeError",
 })  # fmt: skip
 """Names of builtins that change things, run texts, make classes, or tell how memory is used."""
-_FORBIDDEN_NODES = (ast.AsyncFunctionDef, ast.ClassDef, ast.Global, ast.MatchClass, ast.TryStar)
 _CONSTANTS = (None, True, False, ...)
+_YIELDS = (ast.Yield, ast.YieldFrom)
 _MAKES_OR_BINDS = (
-    ast.Call, ast.NamedExpr, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+    ast.Call, ast.NamedExpr, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, *_YIELDS,
 )  # fmt: skip
 _MAIN = ast.dump(ast.parse("__name__ == '__main__'", mode="eval").body)
 
@@ -98,256 +91,196 @@ def keep_nothing(programs: list[str]) -> list[bool]:
 
 
 def _keeps_nothing(code: str) -> bool:
-    try:
-        body = parse(code)
-    except PARSE_ERRORS:
+    body = parsed(code)
+    if body is None:
         return False
+    # What runs only where the text is started as a program never runs.
     body = [node for node in body if not _is_main(node)]
-    inside = [node for statement in body for node in ast.walk(statement)]
-    bound = bound_names(inside)
+    inside = _walked(body)
+    bound = {name for node in inside for name in bound_by(node)}
+    bound |= {node.arg for node in inside if isinstance(node, ast.arg)}
+    bound |= {node.rest or "" for node in inside if isinstance(node, ast.MatchMapping)}
     if any(name.startswith("__") for name in bound) or any(map(_may_keep, inside)):
         return False
-    if not _top_never_changes(body, inside, bound):
-        return False
-    aliases = [each for node in inside if isinstance(node, ast.Import) for each in node.names]
-    modules = {each.asname or each.name: each.name for each in aliases}
-    if len({(each.asname or each.name, each.name) for each in aliases}) > len(modules):
-        return False
+    containers = constant_containers(body, bound)
+    return containers is not None and _names_reach_nothing(body, inside, bound, containers)
+
+
+def _is_main(node: ast.stmt) -> bool:
+    return type(node) is ast.If and not node.orelse and ast.dump(node.test) == _MAIN
+
+
+def _walked(nodes: Iterable[ast.AST | None]) -> list[ast.AST]:
+    return [each for node in nodes if node is not None for each in ast.walk(node)]
+
+
+def _names_reach_nothing(
+    body: Sequence[ast.stmt], inside: Sequence[ast.AST], bound: set[str], containers: set[str]
+) -> bool:
+    """Whether names by which a program could reach more stand only where they do not."""
+    names = [node for node in inside if isinstance(node, ast.Name)]
     attributes = [node for node in inside if isinstance(node, ast.Attribute)]
-    of_modules = [each for each in attributes if _module_of(each) in modules]
-    others = [each for each in attributes if _module_of(each) not in modules]
-    calls = [node.func for node in inside if isinstance(node, ast.Call)]
-    # A module stands before one of its names wherever it is named, and `format` behind a text, where it is called.
-    named = sum(isinstance(node, ast.Name) and node.id in modules for node in inside)
-    return (
-        named == len(of_modules)
-        and _types_are_compared(inside)
-        and _patterns_have_plain_flags(inside)
-        and _kills_itself(inside)
-        and _typing_annotates(body, inside)
-        and all(each.attr in _FUNCTIONS[modules[_module_of(each)]] for each in of_modules)
-        and all(
-            each.attr in _ATTRIBUTES or (_is_template(each) and each in calls) for each in others
-        )
-    )
-
-
-def _types_are_compared(inside: Sequence[ast.AST]) -> bool:
-    """Whether `type` is only asked for the type of a value, in a comparison: with more it makes classes."""
-    named = sum(isinstance(node, ast.Name) and node.id == "type" for node in inside)
-    sides = [
-        side
-        for node in inside
-        if isinstance(node, ast.Compare)
-        for side in (node.left, *node.comparators)
-    ]
-    return named == sum(map(_is_type_of, sides))
-
-
-def _patterns_have_plain_flags(inside: Sequence[ast.AST]) -> bool:
-    """Whether functions of `re` are only called, and with flags by their names."""
-    named = sum(
-        isinstance(node, ast.Attribute)
-        and _module_of(node) == "re"
-        and node.attr in _PATTERN_ARGUMENTS
-        for node in inside
-    )
-    called = 0
-    for node in inside:
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and _module_of(node.func) == "re"
-        ):
-            flags = [
-                *node.args[_PATTERN_ARGUMENTS.get(node.func.attr, 0) :],
-                *[each.value for each in node.keywords if each.arg not in ("count", "maxsplit")],
-            ]
-            starred = any(isinstance(each, ast.Starred) for each in node.args)
-            called += not starred and all(map(_is_flag, flags))
-    return called == named
-
-
-def _is_flag(node: ast.expr) -> bool:
-    if isinstance(node, ast.BinOp):
-        return isinstance(node.op, ast.BitOr) and _is_flag(node.left) and _is_flag(node.right)
-    return isinstance(node, ast.Attribute) and _module_of(node) == "re"
-
-
-def _kills_itself(inside: Sequence[ast.AST]) -> bool:
-    """Whether the number of the process is only asked for to end it: another process has another."""
-    named = [node.attr for node in inside if isinstance(node, ast.Attribute)]
-    named += [node.name for node in inside if isinstance(node, ast.alias)]
-    calls = [node for node in inside if isinstance(node, ast.Call) and node.args]
-    kills = [node.args[0] for node in calls if _is_of_os(node.func, "kill")]
-    itself = sum(
-        isinstance(each, ast.Call)
-        and _is_of_os(each.func, "getpid")
-        and not (each.args or each.keywords)
-        for each in kills
-    )
-    return named.count("getpid") == itself == named.count("kill")
-
-
-def _is_of_os(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Attribute) and _module_of(node) == "os" and node.attr == name
-
-
-def _is_type_of(node: ast.expr) -> bool:
-    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    return called and node.func.id == "type" and len(node.args) == 1 and not node.keywords  # type: ignore[attr-defined]
-
-
-def _typing_annotates(body: Sequence[ast.stmt], inside: Sequence[ast.AST]) -> bool:
-    """Whether names of typing stand in annotations only: what they make is kept, and found again by equality."""
-    names = {"typing"} | {
+    calls = [node for node in inside if isinstance(node, ast.Call)]
+    compared = [node for node in inside if isinstance(node, ast.Compare)]
+    imported = [each for node in inside if isinstance(node, ast.Import) for each in node.names]
+    modules = {each.asname or each.name: each.name for each in imported}
+    if any(modules[each.asname or each.name] != each.name for each in imported):
+        return False  # two modules under one name
+    typing_names = {"typing"} | {
         alias.asname or alias.name
         for node in inside
         if isinstance(node, ast.ImportFrom) and node.module in ("typing", "collections.abc")
         for alias in node.names
     }
-    annotations = [
-        each
-        for node in inside
-        for each in (getattr(node, "annotation", None), getattr(node, "returns", None))
-        if each is not None
+    of_modules = [node for node in attributes if _home(node) in modules]
+    others = [node for node in attributes if _home(node) not in modules]
+    of_process = [node for node in attributes if node.attr in ("getpid", "kill")]
+    aliases = [node for node in inside if isinstance(node, ast.alias)]
+    rules: list[tuple[Iterable[ast.AST], Iterable[ast.AST]]] = [
+        # What is named, and where it may be. Containers of constants are only read.
+        (
+            [node for node in names if node.id in containers and isinstance(node.ctx, ast.Load)],
+            [part for node in inside for part in read_by(node, bound)],
+        ),
+        # A module stands before one of its names wherever it is named.
+        (
+            [node for node in names if node.id in modules],
+            [node.value for node in of_modules if node.attr in _FUNCTIONS[modules[_home(node)]]],
+        ),
+        # `format` stands behind a text, where it is called.
+        (
+            [node for node in others if node.attr not in _ATTRIBUTES],
+            [node.func for node in calls if _is_template(node.func)],
+        ),
+        # `type` is only asked for the type of a value, in a comparison: with more it makes classes.
+        (
+            [node for node in names if node.id == "type"],
+            [part for node in compared for side in _sides(node) for part in _type_in(side)],
+        ),
+        # Functions of `re` are only called, and with flags by their names.
+        (
+            [
+                node
+                for node in attributes
+                if _home(node) == "re" and node.attr in _PATTERN_ARGUMENTS
+            ],
+            [node.func for node in calls if _has_plain_flags(node)],
+        ),
+        # The number of the process is only asked for to end it: another process has another.
+        (
+            [*of_process, *(each for each in aliases if each.name in ("getpid", "kill"))],
+            [part for node in calls for part in _own_end_in(node)],
+        ),
+        # Names of typing stand in annotations: what they make is kept, and found again by equality.
+        ([node for node in names if node.id in typing_names], _annotations(body, inside)),
     ]
-    # Those of functions in functions are evaluated at each call.
-    inner = [
-        node
-        for statement in body
-        for node in ast.walk(statement)
-        if isinstance(node, ast.FunctionDef) and node is not statement
-    ]
-    again = {
-        id(node)
-        for each in inner
-        for part in (each.args, each.returns)
-        if part
-        for node in ast.walk(part)
-    }
-    within = {id(node) for each in annotations for node in ast.walk(each)} - again
-    return not any(
-        isinstance(node, ast.Name) and node.id in names and id(node) not in within
-        for node in inside
-    )
+    return all(set(named) <= set(allowed) for named, allowed in rules)
 
 
-def _module_of(node: ast.Attribute) -> str:
+def _annotations(body: Sequence[ast.stmt], inside: Sequence[ast.AST]) -> set[ast.AST]:
+    """Return what stands in annotations, without those of functions in functions, which are evaluated at each call."""
+    whole = [getattr(each, kind, None) for each in inside for kind in ("annotation", "returns")]
+    inner = [node for node in inside if isinstance(node, ast.FunctionDef) and node not in body]
+    heads = [part for node in inner for part in (node.args, node.returns)]
+    return set(_walked(whole)) - set(_walked(heads))
+
+
+def _home(node: ast.Attribute) -> str:
     return node.value.id if isinstance(node.value, ast.Name) else ""
 
 
-def _is_template(node: ast.Attribute) -> bool:
+def _is_template(node: ast.expr) -> bool:
     """Whether it is `format` of a text that names no attribute."""
-    text = node.value.value if isinstance(node.value, ast.Constant) else None
-    return node.attr == "format" and isinstance(text, str) and bool(_TEMPLATE.fullmatch(text))
+    match node:
+        case ast.Attribute(value=ast.Constant(value=str(text)), attr="format"):
+            return bool(_TEMPLATE.fullmatch(text))
+    return False
 
 
-def _is_main(node: ast.stmt) -> bool:
-    """Whether it is what runs only where the text is started as a program, which is never."""
-    return type(node) is ast.If and not node.orelse and ast.dump(node.test) == _MAIN
+def _sides(node: ast.Compare) -> list[ast.expr]:
+    return [node.left, *node.comparators]
 
 
-def _top_never_changes(
-    body: Sequence[ast.stmt], inside: Sequence[ast.AST], bound: set[str]
-) -> bool:
-    """Whether what the program makes when it loads stays as it is."""
-    constants: set[str] = set()
-    containers: set[str] = set()
-    for node in body:
-        if isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef)):
-            continue
-        if isinstance(node, (ast.Assign, ast.AnnAssign)):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names = {each.id for each in targets if isinstance(each, ast.Name)}
-            known = frozenset(constants - containers)
-            if node.value is None or len(names) < len(targets) or _binds(node):
-                return False
-            if is_container(node.value, known):
-                containers |= names
-            elif is_constant(node.value, known) or _is_pattern(node.value):
-                constants |= names
-            elif not isinstance(node.value, ast.Lambda):
-                return False
-            if any(isinstance(each, ast.Call) for each in ast.walk(node.value)) and bound & _MAKERS:
-                return False
-        elif not _only_says(node):
-            return False
-    return are_only_read(containers, inside, bound)
+def _type_in(node: ast.expr) -> list[ast.expr]:
+    """Return `type` in `type(value)`."""
+    match node:
+        case ast.Call(func=ast.Name(id="type") as function, args=[_], keywords=[]):
+            return [function]
+    return []
 
 
-_MAKERS = {"dict", "float", "frozenset", "int", "list", "set", "tuple"}
-"""Builtins that may make what stands at the top; a program may have others of these names."""
+def _own_end_in(node: ast.Call) -> list[ast.expr]:
+    """Return the functions in `os.kill(os.getpid(), ...)`."""
+    match node.func, node.args:
+        case (
+            ast.Attribute(value=ast.Name(id="os"), attr="kill") as kill,
+            [
+                ast.Call(
+                    func=ast.Attribute(value=ast.Name(id="os")) as getpid, args=[], keywords=[]
+                ),
+                *_,
+            ],
+        ) if getpid.attr == "getpid":
+            return [kill, getpid]
+    return []
 
 
-def _is_pattern(node: ast.expr) -> bool:
-    """Whether it is a pattern, which nobody can change; its text and flags are looked at as everywhere."""
-    return isinstance(node, ast.Call) and (
-        isinstance(node.func, ast.Attribute)
-        and (_module_of(node.func), node.func.attr) == ("re", "compile")
-    )
+def _has_plain_flags(node: ast.Call) -> bool:
+    starred = any(isinstance(each, ast.Starred) for each in node.args)
+    given = node.args[_PATTERN_ARGUMENTS.get(name_of(node.func), 0) :]
+    named = [each.value for each in node.keywords if each.arg not in ("count", "maxsplit")]
+    return not starred and all(map(_is_flag, [*given, *named]))
 
 
-def _only_says(node: ast.stmt) -> bool:
-    """Whether a statement shows or checks something when the program loads, and binds no name."""
-    shows = (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Call)
-        and isinstance(node.value.func, ast.Name)
-        and node.value.func.id == "print"
-    )
-    constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return constant or ((shows or isinstance(node, ast.Assert)) and not _binds(node))
-
-
-def _binds(node: ast.stmt) -> bool:
-    return any(isinstance(each, ast.NamedExpr) for each in ast.walk(node))
+def _is_flag(node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.BitOr) and _is_flag(node.left) and _is_flag(node.right)
+    return isinstance(node, ast.Attribute) and _home(node) == "re"
 
 
 def _may_keep(node: ast.AST) -> bool:
-    if isinstance(node, _FORBIDDEN_NODES):
-        return True
-    if isinstance(node, ast.Name):
-        return node.id in _FORBIDDEN_NAMES or node.id.startswith("__")
-    if isinstance(node, ast.Attribute):
-        return not isinstance(node.ctx, ast.Load)
-    if isinstance(node, ast.ExceptHandler):
-        return node.type is None  # it might catch that there is no memory
-    if (
-        isinstance(node, ast.Try) and node.finalbody
-    ):  # it sees every error, as that there is no memory
-        return True
-    if isinstance(node, (ast.Try, ast.With)):  # what closes a generator may come at any time
-        return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node))
-    if isinstance(node, ast.Compare):
-        sides = itertools.pairwise((node.left, *node.comparators))
-        return any(
-            isinstance(op, (ast.Is, ast.IsNot)) and not any(map(_is_one_of_its_kind, pair))
-            for op, pair in zip(node.ops, sides, strict=True)
-        )
-    if isinstance(node, ast.Import):
-        return any(
-            each.name not in _FUNCTIONS
-            or "." in each.name
-            or (each.asname and each.name not in _MAY_HAVE_OTHER_NAMES)
-            for each in node.names
-        )
-    if isinstance(node, ast.ImportFrom):
-        names = {alias.name for alias in node.names}
-        return (
-            node.level > 0
-            or node.module == "re"
-            or not names <= _FUNCTIONS.get(node.module or "", set())
-        )
-    if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-        return _may_keep_in_head(node)
-    annotation = getattr(node, "annotation", None)
-    return annotation is not None and _makes_or_binds(annotation)
+    match node:
+        case (
+            ast.AsyncFunctionDef()
+            | ast.ClassDef()
+            | ast.Global()
+            | ast.MatchClass()
+            | ast.TryStar()
+        ):
+            return True
+        case ast.Name(id=name):
+            return name in _FORBIDDEN_NAMES or name.startswith("__")
+        case ast.Attribute(ctx=context):
+            return not isinstance(context, ast.Load)
+        # What sees every error might see that there is no memory.
+        case ast.ExceptHandler(type=None) | ast.Try(finalbody=[_, *_]):
+            return True
+        case ast.Try() | ast.With():  # what closes a generator may come at any time
+            return any(isinstance(each, _YIELDS) for each in ast.walk(node))
+        case ast.Compare():
+            sides = itertools.pairwise(_sides(node))
+            return any(
+                isinstance(op, (ast.Is, ast.IsNot)) and not any(map(_is_one_of_its_kind, pair))
+                for op, pair in zip(node.ops, sides, strict=True)
+            )
+        case ast.Import():
+            return any(
+                each.name not in _FUNCTIONS
+                or "." in each.name
+                or (each.asname and each.name not in _MAY_HAVE_OTHER_NAMES)
+                for each in node.names
+            )
+        case ast.ImportFrom(module=module, level=level):
+            names = {alias.name for alias in node.names}
+            return level > 0 or module == "re" or not names <= _FUNCTIONS.get(module or "", set())
+        case ast.FunctionDef() | ast.Lambda():
+            return _may_keep_in_head(node)
+    return _makes_or_binds(getattr(node, "annotation", None))
 
 
 def _is_one_of_its_kind(node: ast.expr) -> bool:
     constant = isinstance(node, ast.Constant) and any(node.value is each for each in _CONSTANTS)
-    return constant or _is_type_of(node)
+    return constant or bool(_type_in(node))
 
 
 def _may_keep_in_head(node: ast.FunctionDef | ast.Lambda) -> bool:
@@ -357,10 +290,9 @@ def _may_keep_in_head(node: ast.FunctionDef | ast.Lambda) -> bool:
         return True
     if isinstance(node, ast.Lambda):
         return False
-    returns = node.returns is not None and _makes_or_binds(node.returns)
-    return returns or bool(node.decorator_list or getattr(node, "type_params", ()))
+    marks = [*node.decorator_list, *getattr(node, "type_params", ())]
+    return bool(marks) or _makes_or_binds(node.returns)
 
 
-def _makes_or_binds(annotation: ast.expr) -> bool:
-    yields = (ast.Yield, ast.YieldFrom)
-    return any(isinstance(each, (*_MAKES_OR_BINDS, *yields)) for each in ast.walk(annotation))
+def _makes_or_binds(annotation: ast.expr | None) -> bool:
+    return any(isinstance(each, _MAKES_OR_BINDS) for each in _walked([annotation]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from codea1_env.sandbox.inside.analysis.literals import (
@@ -18,7 +18,7 @@ from codea1_env.sandbox.inside.analysis.literals import (
 )
 from codea1_env.sandbox.inside.analysis.plain import MAX_WORK
 
-from .bindings import PURE, Bindings, bound_by, said_by
+from .bindings import PURE, Bindings
 from .functions import (
     Leaves,
     called_or_named,
@@ -27,15 +27,14 @@ from .functions import (
     is_main,
     is_table,
     may_end,
-    parameters_of,
     rows_of,
     table_of,
 )
-from .predictions import ENTRY_POINT, MODULE, Helper, Names, Prediction, UnreadableError
+from .predictions import ENTRY_POINT, MODULE, Helper, Names, Prediction, Say, UnreadableError
+from .syntax import FUNCTIONS, bound_by, parameters_of
 
 MAX_DROPPED = 256
 _MAX_NAME = 80
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _RAISES = frozenset({
     "raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp", "warns", "assertWarns", "deprecated_call",
     "assert_raises", "suppress",
@@ -49,8 +48,6 @@ _MARKS = frozenset({"pytestmark", "__test__"})
 _NUMERIC = frozenset({"builtins", "cmath", "math", "numpy"})
 _LIBRARIES = sys.stdlib_module_names | {"numpy", "pytest"}
 _MATHS = {"inf": float("inf"), "nan": float("nan"), "pi": 3.141592653589793, "e": 2.718281828459045}
-
-Say = Callable[[Any, Names], Iterable[Prediction]]
 
 
 class Bounds(NamedTuple):
@@ -97,11 +94,8 @@ class Statements(Bindings):
         meter = LiteralMeter(bounds.items, work=bounds.work, loops=True)
         super().__init__(entry_point, meter, strict)
         self._bounds = bounds
-        self._entry_point = self._conditions.entry_point
-        self._owner = self._conditions.owner
         self._add = add
         self._drop = drop
-        self._strict = strict
         self._steps = self._tests = 0
         self._told = 0  # assertions about the function, read or not
         self._waiting: list[Helper] = []
@@ -138,7 +132,7 @@ class Statements(Bindings):
                 raise Enough(f"more than {self._bounds.steps} statements")
             if type(node) is ast.Assert:
                 self._meter.work(1)
-                self._assertion(node, node.test, names, self._conditions.predictions)
+                self._assertion(node, node.test, names, self.predictions)
                 continue
             parts = vars(node).values()
             self._meter.work(1 + sum([len(part) for part in parts if type(part) is list]))
@@ -172,7 +166,7 @@ class Statements(Bindings):
                 self._say(node, str(error))
 
     def _unreadable(self, node: ast.stmt, part: ast.AST, names: Names, reason: str) -> None:
-        if id(node) not in self._reported and self._conditions.mentions(part, names):
+        if id(node) not in self._reported and self.mentions(part, names):
             self._told += 1
             self._say(node, reason)
 
@@ -193,16 +187,14 @@ class Statements(Bindings):
             self._forget(call, names)
             return
         self._meter.work(len(call.args) + len(call.keywords))
-        bound = names.get(self._conditions.key(call.func), LIBRARY)
+        bound = names.get(self.key(call.func), LIBRARY)
         name = called_or_named(call)[:_MAX_NAME]
         plain = name.replace("_", "").lower()
-        if type(bound) is Helper and isinstance(bound.node, _FUNCTIONS):
+        if type(bound) is Helper and isinstance(bound.node, FUNCTIONS):
             self._helper(node, bound, names)
         elif bound is LIBRARY and (plain.startswith("assert") or plain == "eq"):
             known = "" if name in self._methods else plain
-            self._assertion(
-                node, call, names, lambda *given: said_by(self._conditions, known, *given)
-            )
+            self._assertion(node, call, names, functools.partial(self._said_by, known))
         elif name in _RAISES:
             self._unreadable(node, call, names, _RAISING)
         else:
@@ -216,17 +208,17 @@ class Statements(Bindings):
         if not is_known:
             self._unreadable(node, call, names, "calls a function that is not followed")
         runs = is_known and not helper.is_followed and not self._is_blind
-        if runs and (is_check or self._conditions.mentions(helper.node, names)):
+        if runs and (is_check or self.mentions(helper.node, names)):
             self._enter(helper)
         else:
             self._forget(call, names)
 
     def _for(self, node: Any, names: Names) -> Leaves | None:
-        if not self._conditions.mentions(node, names):
+        if not self.mentions(node, names):
             return self._unfollowed(node, names)
         is_display = type(node.iter) in (ast.List, ast.Tuple)
-        parts = () if is_display else self._conditions.walk(node.iter)
-        sources = [names.get(self._conditions.key(part)) for part in parts]
+        parts = () if is_display else self.walk(node.iter)
+        sources = [names.get(self.key(part)) for part in parts]
         try:
             items = read_items(node.iter, names, self._meter)
         except NotLiteralError:
@@ -328,7 +320,7 @@ class Statements(Bindings):
         names[node.name] = helper if is_known and node.name not in self._volatile else UNKNOWN
         is_test = is_check or node.name.startswith("test")
         is_run = is_known and names is self._names
-        if is_run and (is_test or self._conditions.mentions(node, names)):
+        if is_run and (is_test or self.mentions(node, names)):
             self._waiting.append(helper)
 
     def _define(self, helper: Helper, names: Names, outer: Sequence[list[Names]] = ()) -> None:
@@ -366,7 +358,7 @@ class Statements(Bindings):
         helper.is_followed = True
         parameters = parameters_of(node)
         own: list[str] = list(parameters)
-        for each in [each for part in node.body for each in self._conditions.walk(part)]:
+        for each in [each for part in node.body for each in self.walk(part)]:
             own += bound_by(each)
             if type(each) in _YIELDS:
                 return  # it makes an iterator, and runs nothing
@@ -386,7 +378,7 @@ class Statements(Bindings):
     def _is_marked(self, node: Any, names: Names) -> bool:
         """Whether a decorator of a function or class may replace it, or say that it does not run."""
         marks = [each for each in node.decorator_list if not is_table(each)]
-        keys = [self._conditions.key(it) for each in marks for it in self._conditions.walk(each)]
+        keys = [self.key(it) for each in marks for it in self.walk(each)]
         is_own = any(names.get(k) is UNKNOWN or type(names.get(k)) is Helper for k in keys)
         is_skipped = not _SKIPS.isdisjoint(map(called_or_named, marks))
         is_marked = is_own or is_skipped or (self._strict and bool(marks))
@@ -399,7 +391,7 @@ class Statements(Bindings):
             return  # the program is repeated
         tables = self._head(node, names)
         names[node.name] = home = Helper(node, names)
-        is_run = names is self._names and self._conditions.mentions(node, names)
+        is_run = names is self._names and self.mentions(node, names)
         if not is_run or self._is_marked(node, names):
             self._other(node, {**names})
             return
@@ -407,7 +399,7 @@ class Statements(Bindings):
         home.own = inner = dict(names)  # its names are no names of its methods
         own: Names = {"self": home}
         for each in node.body:
-            is_method = isinstance(each, _FUNCTIONS)
+            is_method = isinstance(each, FUNCTIONS)
             head = ast.Tuple([*each.decorator_list, each.args], ast.Load()) if is_method else each
             is_followed = is_method or not hasattr(each, "body")
             if not is_followed or self._looks_past(head, inner, names):
@@ -425,7 +417,7 @@ class Statements(Bindings):
             self._look_into_functions()
             self._touched |= self._tested
             self._has_hooks = True
-        bases = [names.get(self._conditions.key(base), LIBRARY) for base in node.bases]
+        bases = [names.get(self.key(base), LIBRARY) for base in node.bases]
         is_set_up = self._reaches_all or node.keywords or node.name in self._methods
         if is_set_up or any(base is not LIBRARY for base in bases):
             return  # what a class of the text sets up is not followed
@@ -436,9 +428,9 @@ class Statements(Bindings):
 
     def _looks_past(self, node: ast.AST, inner: Names, names: Names) -> bool:
         """Whether a statement in a class mentions names of the class where Python may not see them."""
-        scopes = [each for each in self._conditions.walk(node) if type(each) in _INNER_SCOPES]
-        parts = [part for each in scopes for part in self._conditions.walk(each)]
-        keys = map(self._conditions.key, parts)
+        scopes = [each for each in self.walk(node) if type(each) in _INNER_SCOPES]
+        parts = [part for each in scopes for part in self.walk(each)]
+        keys = map(self.key, parts)
         return any(inner.get(key) is not names.get(key) for key in keys)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from codea1_env.sandbox.inside import codec
 from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read, write
 
-from .chunks import PARSE_ERRORS, Chunk, chunks, message_of, parse
+from .chunks import Chunk, chunks
 from .examples import RUN, asserted
 from .fences import answer_in, python_in, unfenced
 from .inputs import InputSignature, left_by
@@ -27,6 +27,7 @@ from .listed import INPUTS, OUTPUTS, listed_tests
 from .predictions import Call, Prediction
 from .signatures import TOO_LONG, BindingError, Signature
 from .statements import ANSWER, MAX_DROPPED, Enough, Statements
+from .syntax import PARSE_ERRORS, attempt, message_of, parsed
 
 MAX_CHARS = 65_536
 """Of an answer; also of the tests in it, all together."""
@@ -72,15 +73,17 @@ def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
 
 def _texts_in(body: list[ast.stmt]) -> list[str]:
     """Return the texts of a list that is all there is, alone or in a dict."""
-    value = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
-    if isinstance(value, ast.Dict):
-        keys = [each.value if isinstance(each, ast.Constant) else None for each in value.keys]
-        place = keys.index(_KEY) if _KEY in keys else 0
-        value = value.values[place] if len(keys) == 1 or _KEY in keys else None
-    if not isinstance(value, ast.List):
-        return []
-    found = [each.value for each in value.elts if isinstance(each, ast.Constant)]
-    return [text for text in found if isinstance(text, str)]
+    lists: list[ast.expr] = []
+    match body:
+        case [ast.Expr(value=ast.Dict(keys=keys, values=values))]:
+            names = [each.value if isinstance(each, ast.Constant) else None for each in keys]
+            if _KEY in names or len(names) == 1:
+                lists = [values[names.index(_KEY) if _KEY in names else 0]]
+        case [ast.Expr(value=value)]:
+            lists = [value]
+    found = [each for value in lists if isinstance(value, ast.List) for each in value.elts]
+    texts = [each.value for each in found if isinstance(each, ast.Constant)]
+    return [text for text in texts if isinstance(text, str)]
 
 
 @lru_cache(maxsize=4096)
@@ -91,39 +94,29 @@ def _signature_of(text: str) -> Signature | InputSignature:
 
 def _without_reason(line: str) -> tuple[list[ast.stmt], str]:
     """Return the statement of a line that may go on in prose: `assert f(0) == True - because zero is even`."""
-    error: BaseException = ValueError("no statement")
-    whole: list[ast.stmt] = []
-    try:
-        whole = parse(line)
-        if not _goes_on(whole):
-            return whole, line
-    except PARSE_ERRORS as raised:
-        error = raised
+    whole = attempt(line)
+    if isinstance(whole, list) and not _goes_on(whole):
+        return whole, line
     for found in itertools.islice(_REASON.finditer(line), _MOST_CUTS):
         text = line[: found.start()]
-        try:
-            body = parse(text)
-        except PARSE_ERRORS:
-            continue
-        if body and type(body[0]) is ast.Assert and type(body[0].test) is ast.Compare:
-            return body, text
-    if whole:
-        return whole, line
-    raise error
+        match attempt(text):
+            case [ast.Assert(test=ast.Compare()), *_] as body:
+                return body, text
+    if isinstance(whole, BaseException):
+        raise whole
+    return whole, line
 
 
 def _goes_on(body: list[ast.stmt]) -> bool:
     """Whether an assertion's value is followed by a word: `True - because` is Python."""
-    test = body[0].test if body and type(body[0]) is ast.Assert else None
-    value = test.comparators[-1] if type(test) is ast.Compare else None
-    if type(value) is ast.Call and not isinstance(value.func, (ast.Name, ast.Attribute)):
-        return True  # 4 (two squared)
-    if type(value) is not ast.BinOp:
-        return False
-    try:
-        read(value)
-    except NotLiteralError:
-        return True
+    match body:
+        case [ast.Assert(test=ast.Compare(comparators=[*_, ast.Call(func=called)])), *_]:
+            return not isinstance(called, (ast.Name, ast.Attribute))  # 4 (two squared)
+        case [ast.Assert(test=ast.Compare(comparators=[*_, ast.BinOp() as value])), *_]:
+            try:
+                read(value)
+            except NotLiteralError:
+                return True
     return False
 
 
@@ -214,11 +207,8 @@ class _Suite:
 
     def _assertions(self, text: str) -> bool:
         """Read a text that is nothing but assertions, as tests of the book are: it is no answer that holds some."""
-        try:
-            body = parse(text)
-        except PARSE_ERRORS:
-            return False
-        if any(type(node) is not ast.Assert for node in body):
+        body = parsed(text)
+        if body is None or any(type(node) is not ast.Assert for node in body):
             return False
         self._statements.run(body, text)
         return True
@@ -233,29 +223,23 @@ class _Suite:
 
     def _together(self, codes: list[str]) -> None:
         """Several pieces as one text; one by one if that is no Python."""
-        if len(codes) == 1:
-            self._code(codes[0])
-            return
         whole = "\n".join(codes)
-        try:
-            body = parse(whole)
-        except PARSE_ERRORS:
-            for code in codes:
-                self._code(code)
-        else:
+        body = parsed(whole) if len(codes) != 1 else None
+        if body is not None:
             self._statements.run(body, whole)
+            return
+        for code in codes:
+            self._code(code)
 
     def _code(self, code: str) -> None:
-        try:
-            body = parse(code)
-        except PARSE_ERRORS:
+        body = parsed(code)
+        if body is None:
             for chunk in chunks(asserted(code)):
                 self._chunk(chunk)
+        elif listed := _texts_in(body):
+            self._together(listed)
         else:
-            if listed := _texts_in(body):
-                self._together(listed)
-            else:
-                self._statements.run(body, code)
+            self._statements.run(body, code)
 
     def _chunk(self, chunk: Chunk) -> None:
         for reason, line in chunk.removed:
