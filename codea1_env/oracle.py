@@ -18,7 +18,7 @@ from codea1_env.compare import Returned, read_reply, same, without_addresses
 from codea1_env.problem_sets.contracts import refused
 from codea1_env.reading.hash_seeds import MANY, seeds_of
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.reading.keeping import Keeping
+from codea1_env.reading.keeping import may_keep
 from codea1_env.responses import Test
 from codea1_env.sandbox import (
     RETURNED,
@@ -134,7 +134,6 @@ class Oracle:
         self._sandbox = sandbox
         self._limits = limits
         self._truths = LRUCache[Subject, _Answered]()
-        self._keeping = Keeping()
 
     def ask(
         self, wanted: Mapping[Subject, Sequence[Sequence[Test]]]
@@ -253,7 +252,7 @@ class Oracle:
         self, asked: Mapping[Subject, Sequence[Test]]
     ) -> dict[Subject, list[Sequence[Test]]]:
         """Divide calls by the processes that make them: each call has its own where the reference may keep something."""
-        keeps = self._keeping.of([subject.code for subject in asked], self._sandbox)
+        keeps = may_keep([subject.code for subject in asked], self._sandbox)
         return {
             subject: [[test] for test in tests]
             if tests and keeps[subject.code] and not subject.prints

@@ -25,7 +25,7 @@ from codea1_env.oracle import BrokenReferenceError, Truth, gather, is_spent
 from codea1_env.problem_sets.judging import checker_fault
 from codea1_env.problems import Problem
 from codea1_env.reading.inputs import left_by
-from codea1_env.reading.keeping import Keeping
+from codea1_env.reading.keeping import may_keep
 from codea1_env.responses import Test
 from codea1_env.sandbox import (
     ALLOWANCE,
@@ -113,7 +113,6 @@ class ProgramRuns:
         self._reuse = reuse
         self._whole = whole
         self._kept = LRUCache[Attack, ProgramResults]()
-        self._keeping = Keeping()
 
     def run(
         self,
@@ -124,7 +123,7 @@ class ProgramRuns:
         """Run each program on the tests of all its runs. Programs of which nothing is asked are loaded."""
         # What a program keeps is gone with the process of its input.
         called = [attack.code for attack in runs if not attack.subject.prints]
-        keeps = self._keeping.of(called, self._sandbox)
+        keeps = may_keep(called, self._sandbox)
         programs = {
             attack: _RunsOfOne(each, self._kept.get(attack), keeps.get(attack.code, False))
             for attack, each in runs.items()

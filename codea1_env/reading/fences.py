@@ -26,7 +26,7 @@ _END = re.compile(
 )
 _BEGUN = re.compile(r"^\[BEGIN\][ \t]*+$", re.MULTILINE)
 _DONE = re.compile(r"^\[DONE\][ \t]*+$", re.MULTILINE)
-_BEGIN = re.compile(r"\s*+(?:<s>|<bos>|<\|im_start\|>assistant\n|<\|begin_of_text\|>)++")
+_BEGIN = re.compile(r"\A\s*+(?:<s>|<bos>|<\|im_start\|>assistant\n|<\|begin_of_text\|>)++")
 _ANSWER = re.compile(
     r"^[ \t]*+</?(?:answer|solution|code|output|python)>[ \t]*+|</(?:answer|solution|code|python)>[ \t]*+$",
     re.MULTILINE,
@@ -42,8 +42,8 @@ _WORDS = frozenset({
     "java", "c", "cpp", "c++", "csharp", "go", "rust", "ruby", "markdown", "md", "html", "css", "xml", "yaml",
     "toml", "sql", "diff", "none", "pytest", "python-repl",
 })  # fmt: skip
-PYTHON = frozenset(
-    {"py", "py3", "python", "python2", "python3", "ipython", "code", "tool_code", "pytest"}
+_PYTHON = frozenset(
+    {"", "py", "py3", "python", "python2", "python3", "ipython", "code", "tool_code", "pytest"}
 )
 """Languages of blocks that are Python."""
 _OPENING = re.compile(
@@ -97,14 +97,10 @@ def answer_in(text: str) -> str:
     begins = _REASONING.search(text)
     if begins is not None and not _within(begins, _said(text)):
         text = text[: begins.start()]
-    head = _BEGIN.match(text)
-    if head is not None:
-        text = text[head.end() :]
+    text = _BEGIN.sub("", text)
     said = _said(text) if _END.search(text) or _ANSWER.search(text) else []
-    for end in _END.finditer(text):
-        if text[: end.start()].strip() and not _within(end, said):
-            text = text[: end.start()]
-            break
+    ends_of_text = (each.start() for each in _END.finditer(text) if not _within(each, said))
+    text = text[: next((end for end in ends_of_text if text[:end].strip()), None)]
     return _ANSWER.sub(lambda found: found[0] if _within(found, said) else "\n", text)
 
 
@@ -127,20 +123,17 @@ def _said(text: str, with_long: bool = True) -> list[tuple[int, int]]:
     """Return where strings and comments are: a tag in there is one of which somebody speaks."""
     spans: list[tuple[int, int]] = []
     at = 0
-    while True:
-        found = _SAID.search(text, at)
-        if found is None:
-            return spans
-        at = found.end()
+    while found := _SAID.search(text, at):
+        start, at = found.span()
         if found["long"] is None:
-            spans.append(found.span())
+            spans.append((start, at))
         elif with_long:
             end = text.find(found["long"], at)
-            if end < 0:  # no string: it would never end
-                with_long = False
-            else:
-                spans.append((found.start(), end))
+            with_long = end >= 0  # else it is no string: it would never end
+            if with_long:
+                spans.append((start, end))
                 at = end + 3
+    return spans
 
 
 def _docstrings(text: str) -> list[tuple[int, int]]:
@@ -183,50 +176,58 @@ def blocks_in(text: str) -> list[Block]:
     return list(_blocks(parts, '"""' in text or "'''" in text))
 
 
-def python_in(text: str, languages: frozenset[str] = PYTHON) -> list[Block]:
+def python_in(text: str) -> list[Block]:
     """Return the blocks that may be Python; those in other languages only if there are no others."""
     blocks = blocks_in(text)
-    return [each for each in blocks if each.language in languages or not each.language] or blocks
+    return [each for each in blocks if each.language in _PYTHON] or blocks
+
+
+class _Opening(NamedTuple):
+    """A line that opens a block."""
+
+    fence: str
+    language: str
+    indentation: int = 0
+    code: str = ""
+    """What of the block stands on the line."""
+    closed: bool = False
+    """Whether the block ends there, too."""
 
 
 def _blocks(lines: list[str], with_strings: bool) -> Iterator[Block]:
     at = 0
     while at < len(lines):
-        with_code = _WITH_CODE.match(lines[at].rstrip()) if "```" in lines[at] else None
-        if with_code is not None and with_code["end"]:
-            yield Block(with_code["code"] + "\n", "python")
-            at += 1
-            continue
         opening = _opening(lines[at])
-        if with_code is not None:
-            opening = with_code["fence"], "python", 0
+        at += 1
         if opening is None:
-            at += 1
             continue
-        fence, language, indentation = opening
-        code, end, closed, whole = _body(lines, at + 1, fence, indentation, with_strings)
+        if opening.closed:
+            yield Block(opening.code, opening.language)
+            continue
+        code, end, closed, whole = _body(lines, at, opening, with_strings)
         if not whole:  # a string that never ends: its quotes mean nothing, here or further on
             with_strings = False
-            code, end, closed, _ = _body(lines, at + 1, fence, indentation, False)
-        if with_code is not None:
-            code = f"{with_code['code']}\n{code}"
+            code, end, closed, _ = _body(lines, at, opening, with_strings)
+        code = opening.code + code
         if code.lstrip("\n")[:1] in (" ", "\t"):  # all of it is indented, or it is a body
             code = textwrap.dedent(code)
         if code.strip() or closed:
-            yield Block(code, language, closed)
+            yield Block(code, opening.language, closed)
         at = end
 
 
-def _opening(line: str) -> tuple[str, str, int] | None:
+def _opening(line: str) -> _Opening | None:
     if "```" not in line and "~~~" not in line:
         return None
     bare = line.rstrip()
+    if "```" in line and (found := _WITH_CODE.match(bare)):
+        return _Opening(found["fence"], "python", 0, f"{found['code']}\n", bool(found["end"]))
     found = _OPENING.match(bare)
     if found is None:
         found = _LATE_OPENING.match(bare)
         if found is None or _language(found["info"]) not in {"", *_WORDS}:
             return None
-    return found["fence"], _language(found["info"]), len(line) - len(line.lstrip(" \t"))
+    return _Opening(found["fence"], _language(found["info"]), len(line) - len(line.lstrip(" \t")))
 
 
 def _language(info: str) -> str:
@@ -235,29 +236,26 @@ def _language(info: str) -> str:
 
 
 def _body(
-    lines: list[str], at: int, fence: str, indentation: int, with_strings: bool
+    lines: list[str], at: int, opening: _Opening, with_strings: bool
 ) -> tuple[str, int, bool, bool]:
     """Code of a block, the line behind it, whether it is closed, and whether no string was left open."""
     code: list[str] = []
-    quotes, mark = "", fence[0] * 3
+    quotes, mark = "", opening.fence[0] * 3
     skipped = False
     for place in range(at, len(lines)):
         line = lines[place]
-        if mark in line:
-            closing = _closing(line, fence)
-            if closing is not None:
-                if quotes:
-                    skipped = True
-                else:
-                    last, reopened = closing
-                    if reopened and not "".join(code).strip():
-                        continue  # opened twice
-                    if last:
-                        code.append(_dedented(last, indentation))
-                    return "".join(code), place if reopened else place + 1, True, True
+        closing = _closing(line, opening.fence) if mark in line else None
+        if closing is not None and quotes:
+            skipped = True
+        elif closing is not None:
+            last, reopened = closing
+            if reopened and not "".join(code).strip():
+                continue  # opened twice
+            code.append(_dedented(last, opening.indentation))
+            return "".join(code), place if reopened else place + 1, True, True
         if with_strings:
             quotes = _quotes_after(line, quotes)
-        code.append(_dedented(line, indentation) if indentation else line)
+        code.append(_dedented(line, opening.indentation))
     return "".join(code), len(lines), False, not (quotes and skipped)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -32,10 +32,6 @@ _UNUSUAL = re.compile(r"[^ -~\t\r\n]")
 """Characters that a program which reads bytes may not expect where no golden input has any."""
 _NAMES = {"i": "whole numbers", "d": "numbers", "w": "words", "": "empty", "$": "the end"}
 _PARAMETERS = ("stdin", "input", "text")
-
-
-class UnusableInputError(NotLiteralError):
-    """A text that no program can read in the game. The message says why."""
 
 
 def canonical(text: str) -> str:
@@ -105,24 +101,24 @@ class InputSignature:
         """The input in its one form, and as a literal.
 
         Raises:
-            UnusableInputError: It is not one text, too long, or has characters that no text file has.
+            NotLiteralError: It is not one text, too long, or has characters that no text file has.
         """
         given = [*arguments, *keywords.values()]
         named = all(name in _PARAMETERS for name in keywords)
         if len(given) != 1 or not named or type(given[0]) is not str:
-            raise UnusableInputError("a program reads one text")
+            raise NotLiteralError("a program reads one text")
         text = given[0]
         # Blanks and spellings that no golden input has could break what reads the golden inputs.
         if self._format and not self._format["blanks"]:
             text = plain(text) if self._format["plain"] else normal(text)
         text = canonical(text)
         if "\0" in text:
-            raise UnusableInputError("the input has a NUL")
+            raise NotLiteralError("the input has a NUL")
         if bad := lone_surrogate(text):
-            raise UnusableInputError(f"the input has a lone surrogate ({bad})")
+            raise NotLiteralError(f"the input has a lone surrogate ({bad})")
         if (size := len(text.encode())) > MAX_INPUT_BYTES:
             said = f"the input has {size:,} bytes, of at most {MAX_INPUT_BYTES:,}"
-            raise UnusableInputError(said)
+            raise NotLiteralError(said)
         return [text], {}, [repr(text)]
 
     def outside(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
@@ -153,22 +149,24 @@ def format_of(inputs: Sequence[str]) -> dict[str, Any] | None:
     texts = {shape for each in shapes for shape in each if "w" in shape}
     if len(texts) > _MANY:
         shapes = [["w" if "w" in shape else shape for shape in each] for each in shapes]
-    fewest = min(map(len, lines))
-    fixed = len({*map(len, lines)}) == 1 and not _announced(lines, _line_announces)
-    places = [_same_count([each[place : place + 1] for each in lines]) for place in range(fewest)]
-    rest = [each[fewest:] for each in lines]
+    fewest, most = min(map(len, lines)), max(map(len, lines))
+
+    def words(place: int, end: int) -> int | None:
+        """Number of words on these lines of all inputs, if it is one and nothing announces it."""
+        counts = {len(line) for each in lines for line in each[place:end]}
+        return (
+            counts.pop() if len(counts) == 1 and not _announcing(lines, _of_words(place)) else None
+        )
+
     return {
         "follows": sorted({pair for each in shapes for pair in pairwise(["^", *each, "$"])}),
         "blanks": any(normal(text) != canonical(text).removesuffix("\n") for text in inputs),
         "plain": all(plain(text) == normal(text) for text in inputs),
         "is_text": len(texts) > _MANY,
         "ascii": not any(map(_UNUSUAL.search, inputs)),
-        "lines": fewest if fixed else None,
-        "words": [
-            None if count is None or _announced(lines, _word_announces(place)) else count
-            for place, count in enumerate(places)
-        ],
-        "rest": None if _announced(lines, _word_announces(fewest)) else _same_count(rest),
+        "lines": fewest if fewest == most and not _announcing(lines, _of_lines) else None,
+        "words": [words(place, place + 1) for place in range(fewest)],
+        "rest": words(fewest, most),
     }
 
 
@@ -217,11 +215,6 @@ def kind_of(word: str) -> str:
     return "d" if _NUMBER.fullmatch(word) else "w"
 
 
-def _same_count(groups: list[list[list[str]]]) -> int | None:
-    counts = {len(line) for group in groups for line in group}
-    return counts.pop() if len(counts) == 1 else None
-
-
 # Which whole numbers announce how much follows
 
 _Announces = Callable[[list[list[str]], int, int, int], bool]
@@ -235,52 +228,42 @@ def announcing_places(inputs: Sequence[str]) -> set[tuple[int, int]]:
         >>> announcing_places(["3\n1 2 3\n", "1\n5\n"]), announcing_places(["1 2\n", "5 5\n"])
         ({(0, 0)}, set())
     """
-    lines = [_lines(text) for text in inputs]
+    return _announcing([_lines(text) for text in inputs], _of_anything)
+
+
+def _announcing(inputs: list[list[list[str]]], announces: _Announces) -> set[tuple[int, int]]:
+    """Return the places at which each input has a number that announces something."""
     found = [
         {
             (i, j)
-            for i, j, number in _integers(each)
-            if _line_announces(each, i, j, number)
-            or len(each[i]) - j - 1 == number
-            or any(
-                len(line) == number or len(line[0]) == number for line in each[i + 1 :][:1] if line
-            )
+            for i, line in enumerate(lines)
+            for j, word in enumerate(line)
+            if len(word) < 8 and _INTEGER.fullmatch(word) and announces(lines, i, j, int(word))
         }
-        for each in lines
+        for lines in inputs
     ]
     return set.intersection(*found) if found else set()
 
 
-def _announced(inputs: list[list[list[str]]], announces: _Announces) -> bool:
-    """Whether at some place of all inputs there is a number that announces something."""
-    places = (
-        {(i, j) for i, j, n in _integers(each) if announces(each, i, j, n)} for each in inputs
-    )
-    return bool(set.intersection(*places))
+def _of_anything(lines: list[list[str]], i: int, j: int, number: int) -> bool:
+    below = [line for line in lines[i + 1 : i + 2] if line]
+    letters_or_words = any(number in (len(line), len(line[0])) for line in below)
+    return letters_or_words or len(lines[i]) - j - 1 == number or _of_lines(lines, i, j, number)
 
 
-def _integers(lines: list[list[str]]) -> Iterator[tuple[int, int, int]]:
-    for i, line in enumerate(lines):
-        for j, word in enumerate(line):
-            if len(word) < 8 and _INTEGER.fullmatch(word):
-                yield i, j, int(word)
-
-
-def _line_announces(lines: list[list[str]], i: int, j: int, number: int) -> bool:
+def _of_lines(lines: list[list[str]], i: int, j: int, number: int) -> bool:
     """So many lines follow, or groups of lines of one size."""
     left = len(lines) - i - 1
     return number > 0 and left > 0 and left % number == 0
 
 
-def _word_announces(place: int) -> _Announces:
-    """So many words stand on this line, or on each line from there on."""
+def _of_words(place: int) -> _Announces:
+    """So many words stand on a line, behind the number or below it."""
 
     def announces(lines: list[list[str]], i: int, j: int, number: int) -> bool:
-        if i > place:
-            return False
         if i == place:
             return len(lines[i]) - j - 1 == number
-        return all(len(line) == number for line in lines[place : place + 1])
+        return i < place and all(len(line) == number for line in lines[place : place + 1])
 
     return announces
 

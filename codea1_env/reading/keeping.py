@@ -12,23 +12,17 @@ if TYPE_CHECKING:
     from codea1_env.sandbox import Sandbox
 
 
-class Keeping:
-    """Remembers which texts show that they keep nothing."""
+_known = LRUCache[str, bool]()
 
-    def __init__(self) -> None:
-        self._known = LRUCache[str, bool]()
 
-    def of(self, codes: Sequence[str], sandbox: Sandbox) -> dict[str, bool]:
-        """Say of each program whether it may keep something; one that cannot be read may."""
-        known = {code: self._known.get(code) for code in codes}
-        new = [code for code, keeps in known.items() if keeps is None]
-        found = in_batches(
-            new,
-            len,
-            lambda batch: sandbox.analyse(keep_nothing, batch),
-            lambda code, error: False,
-        )
-        for code, keeps_nothing in zip(new, found, strict=True):
-            known[code] = not keeps_nothing
-            self._known.put(code, not keeps_nothing, len(code))
-        return {code: keeps is not False for code, keeps in known.items()}
+def may_keep(codes: Sequence[str], sandbox: Sandbox) -> dict[str, bool]:
+    """Say of each program whether it may keep something; one that cannot be read may."""
+    known = {code: _known.get(code) for code in codes}
+    new = [code for code, keeps in known.items() if keeps is None]
+    found = in_batches(
+        new, len, lambda batch: sandbox.analyse(keep_nothing, batch), lambda code, error: False
+    )
+    for code, keeps_nothing in zip(new, found, strict=True):
+        known[code] = not keeps_nothing
+        _known.put(code, not keeps_nothing, len(code))
+    return {code: bool(keeps) for code, keeps in known.items()}

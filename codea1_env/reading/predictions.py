@@ -36,8 +36,7 @@ _CONVERTS: dict[str, type | None] = {
 _LISTS = frozenset({ast.List, ast.Tuple, ast.ListComp})
 _CLOSE = ("isclose", "is_close", "allclose")
 _LITERALS = frozenset({ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set})
-_CALLS = frozenset({ast.Name, ast.NamedExpr, ast.Call})
-MAIN_CLASS = "Solution"
+_MAIN_CLASS = "Solution"
 """The class whose method the function under test may be, if the entry point names none."""
 UNSAID = "does not say what a call returns"
 
@@ -99,7 +98,7 @@ class Conditions:
         self._strict = strict
         self._prints = not entry_point  # a program: blanks at the ends of an output do not count
         owner, _, self._entry_point = (entry_point or RUN).rpartition(".")
-        self._owner = owner or MAIN_CLASS
+        self._owner = owner or _MAIN_CLASS
         self._meter = meter
         self._volatile: set[str] = set()  # names, and attributes as ".name", bound from elsewhere
         self._in_rounds = False
@@ -142,29 +141,34 @@ class Conditions:
 
     def call(self, node: ast.expr, names: Names) -> Call | None:
         """Return the call that an expression is, or None if it is something else."""
-        if type(node) not in _CALLS:
-            return None
-        if self._prints and type(node) is ast.Call and name_of(node.func) in ("strip", "rstrip"):
-            inner = node.func.value if type(node.func) is ast.Attribute else node
-            call = None if node.args or inner is node else self.call(inner, names)
-            return call and call._replace(stripped=max(call.stripped, name_of(node.func)))
-        if type(node) is ast.Name:
-            bound = names.get(node.id)
-            if type(bound) is not Call:
-                return None
-            if bound.error:
-                raise NotLiteralError(bound.error)
-            check_unchanged(bound, self._meter)
-            return bound
-        if type(node) is ast.NamedExpr:
-            call = self.call(node.value, names)
-            if call is not None:
-                if self._in_rounds or node.target.id in self._volatile:
-                    raise NotLiteralError("a name that is bound in a comprehension, or elsewhere")
-                names[node.target.id] = call
-            return call
-        if type(node) is not ast.Call or not self.is_function(node.func, names):
-            return None
+        match node:
+            case ast.Name(id=name):
+                bound = names.get(name)
+                if type(bound) is not Call:
+                    return None
+                if bound.error:
+                    raise NotLiteralError(bound.error)
+                check_unchanged(bound, self._meter)
+                return bound
+            case ast.NamedExpr(target=target, value=value):
+                call = self.call(value, names)
+                if call is not None:
+                    if self._in_rounds or target.id in self._volatile:
+                        raise NotLiteralError(
+                            "a name that is bound in a comprehension, or elsewhere"
+                        )
+                    names[target.id] = call
+                return call
+            case ast.Call(func=ast.Attribute(value=inner, attr="strip" | "rstrip" as method)) if (
+                self._prints
+            ):
+                call = None if node.args else self.call(inner, names)
+                return call and call._replace(stripped=max(call.stripped, method))
+            case ast.Call() if self.is_function(node.func, names):
+                return self._called(node, names)
+        return None
+
+    def _called(self, node: ast.Call, names: Names) -> Call:
         self._meter.work(1 + len(node.args) + len(node.keywords))
         arguments: list[Any] = []
         for argument in node.args:
@@ -223,14 +227,11 @@ class Conditions:
     def walk(self, node: ast.AST) -> Iterator[Any]:
         """Yield all nodes of a piece of code, which costs work each time."""
         found = [node]
-        for each in found:  # which grows; as `ast.walk`, without contexts
+        for each in found:  # which grows
             self._meter.work(1)
             yield each
-            for name in each._fields:
-                part = getattr(each, name, None)
-                if type(part) is list:
-                    found += [item for item in part if isinstance(item, ast.AST)]
-                elif isinstance(part, ast.AST) and name != "ctx":
+            for part in ast.iter_child_nodes(each):
+                if not isinstance(part, ast.expr_context):
                     found.append(part)
 
     def mentions(self, node: ast.AST, names: Names) -> bool:
@@ -284,15 +285,11 @@ class Conditions:
     def _equality(
         self, rule: Rule, left: ast.expr, right: ast.expr, names: Names
     ) -> list[Prediction]:
-        if type(left) is ast.Compare or type(right) is ast.Compare:
-            for condition, constant in ((left, right), (right, left)):
-                is_true = type(constant) is ast.Constant and constant.value is True
-                if is_true and type(condition) is ast.Compare:
-                    return self.predictions(condition, names)
-        if rule == "==" and (type(left) in _LISTS or type(right) in _LISTS):
-            several = self._several(left, right, names)
-            if several is not None:
-                return several
+        for condition, constant in ((left, right), (right, left)):
+            if type(condition) is ast.Compare and getattr(constant, "value", None) is True:
+                return self.predictions(condition, names)
+        if rule == "==" and (several := self._several(left, right, names)) is not None:
+            return several
         found = self.equal(left, right, names)
         if rule == "is" and type(found.value) not in (bool, type(None)):
             raise UnreadableError("compares identity")
@@ -310,17 +307,8 @@ class Conditions:
     def _several(self, left: ast.expr, right: ast.expr, names: Names) -> list[Prediction] | None:
         """`[f(1), f(2)] == [3, 4]`, `[f(n) for n in (1, 2)] == [3, 4]`: each of them."""
         for part, other in ((left, right), (right, left)):
-            match part:
-                case (
-                    ast.List(elts=[ast.Call() as inner, *_])
-                    | ast.Tuple(elts=[ast.Call() as inner, *_])
-                ):
-                    pass
-                case ast.ListComp(elt=ast.Call() as inner):
-                    pass
-                case _:
-                    continue
-            if not self.is_function(inner.func, names):
+            first = [part.elt] if isinstance(part, ast.ListComp) else getattr(part, "elts", [])[:1]
+            if type(part) not in _LISTS or not any(self._calls(each, names) for each in first):
                 continue
             found = self._each(part, names, self._as_calls)
             values = read(other, names, self._meter)
@@ -328,6 +316,9 @@ class Conditions:
                 raise UnreadableError(UNSAID)
             return [each._replace(value=value) for each, value in zip(found, values, strict=True)]
         return None
+
+    def _calls(self, node: ast.expr, names: Names) -> bool:
+        return type(node) is ast.Call and self.is_function(node.func, names)
 
     def _as_calls(self, node: ast.expr, names: Names) -> list[Prediction]:
         call = self.call(node, names)

@@ -100,12 +100,12 @@ class Statements(Bindings):
         self._told = 0  # assertions about the function, read or not
         self._waiting: list[Helper] = []
         self._is_blind = False  # whether what is followed may never run
-        self._text = ""
+        self._lines: list[str] = []  # of the text
         self._reported: set[int] = set()
 
     def run(self, body: list[ast.stmt], text: str) -> None:
         """Follow the statements of a text; names keep their values from one text to the next."""
-        self._text, self._reported = text, set()
+        self._lines, self._reported = text.split("\n"), set()
         self._waiting = []
         self._look_over(body, text)
         self._body(body, self._names)
@@ -174,7 +174,7 @@ class Statements(Bindings):
         """Drop a statement, once however often it runs."""
         if id(node) not in self._reported:
             self._reported.add(id(node))
-            lines = _lines_of(self._text)[node.lineno - 1 : node.end_lineno]
+            lines = self._lines[node.lineno - 1 : node.end_lineno]
             self._drop("unreadable", reason, "\n".join(lines)[:1000], True)
 
     # Statements
@@ -432,11 +432,6 @@ class Statements(Bindings):
         parts = [part for each in scopes for part in self.walk(each)]
         keys = map(self.key, parts)
         return any(inner.get(key) is not names.get(key) for key in keys)
-
-
-@functools.lru_cache(maxsize=4)
-def _lines_of(text: str) -> list[str]:
-    return text.split("\n")
 
 
 _FOLLOW: dict[type, Callable[[Statements, Any, Names], Leaves | None]] = {
