@@ -1,8 +1,7 @@
 """What the names of a text stand for, as far as statements bind them to literals and calls.
 
 Values are shared as in Python and never changed: of code that is not followed it is noted which containers it may
-change, and no value that holds one of them is read again. Beside it what methods of unittest and functions of
-numpy.testing say that assert something.
+change, and no value that holds one of them is read again.
 """
 
 from __future__ import annotations
@@ -10,25 +9,14 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import UNKNOWN, LiteralMeter, NotLiteralError, read
 from codea1_env.sandbox.inside.analysis.plain import ATOMS, CONTAINERS
 
-from .predictions import (
-    ENTRY_POINT,
-    INSTANCE,
-    UNSAID,
-    Call,
-    Conditions,
-    Helper,
-    Names,
-    Prediction,
-    UnreadableError,
-)
+from .predictions import ENTRY_POINT, INSTANCE, Call, Conditions, Helper, Names
 from .syntax import FUNCTIONS, bound_by, name_of, parameters_of
-from .tolerances import Tolerance
 
 PURE = frozenset(dir(builtins)) - {"delattr", "eval", "exec", "next", "setattr", "vars"}
 """Functions of Python that change no argument."""
@@ -53,11 +41,6 @@ _MODULES = ("cmath", "math", "np", "numpy")
 _CHANGED = (ast.Store, ast.Del)
 _HANDS_OUT = frozenset({ast.Return, ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal, ast.Lambda})
 """With these, whoever calls a function may change what it mentions."""
-
-_EQUAL = frozenset({
-    "assertequal", "assertequals", "assertlistequal", "asserttupleequal", "assertdictequal", "assertsetequal",
-    "assertsequenceequal", "assertmultilineequal", "assertarrayequal", "eq",
-})  # fmt: skip
 
 
 class Bindings(Conditions):
@@ -256,42 +239,6 @@ class Bindings(Conditions):
                 self._meter.work(1 + len(value))
                 left += items_of(value)
         return found
-
-    def _said_by(self, name: str, call: ast.Call, names: Names) -> Iterator[Prediction]:
-        """Yield what a call such as `self.assertEqual(f(1), 2)` says; the name is in lower case, without underscores."""
-        given = {str(keyword.arg): keyword.value for keyword in call.keywords}
-        keys = ("first", "second", "expr", "actual", "desired")
-        parts = [*call.args, *(given[key] for key in keys if key in given)]
-        match name, parts:
-            case _, [one, other, *_] if name in _EQUAL:
-                yield self.equal(one, other, names)
-            case (("asserttrue" | "assert"), [condition, *_]):
-                yield from self.predictions(condition, names)
-            case "assertfalse", [part, *_] if found := self.call(part, names):
-                yield Prediction(found, False)
-            case "assertisnone", [part, *_]:
-                yield self.equal(part, ast.Constant(None), names)
-            case "assertis", [one, other, *_]:
-                yield from self.predictions(ast.Compare(one, [ast.Is()], [other]), names)
-            case "assertallclose", [one, other, *_]:
-                relative = given.get("rtol", parts[2] if len(parts) > 2 else None)
-                stated = Tolerance(
-                    self.number(given["atol"], names) if "atol" in given else None,
-                    1e-7 if relative is None else self.number(relative, names),
-                )
-                yield self.almost(one, other, stated, names)
-            case (("assertalmostequal" | "assertalmostequals"), [one, other, *_]):
-                places = given.get(
-                    "places", given.get("decimal", parts[2] if len(parts) > 2 else None)
-                )
-                if "delta" in given:
-                    stated = Tolerance(self.number(given["delta"], names))
-                else:
-                    digits = 7.0 if places is None else self.number(places, names)
-                    stated = Tolerance(0.5 * 10.0 ** -min(digits, 300.0))
-                yield self.almost(one, other, stated, names)
-            case _:
-                raise UnreadableError(UNSAID)
 
 
 def items_of(value: Any) -> list[Any]:

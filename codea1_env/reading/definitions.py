@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import itertools
 import re
 import tokenize
 from collections.abc import Iterator
@@ -69,24 +70,25 @@ def _in_part(text: str, body: list[ast.stmt], name: str) -> bool:
     return any(line and line[0] != "#" and line not in ("...", "pass") for line in lines)
 
 
-def _defines(node: ast.stmt, name: str) -> bool:
-    if isinstance(node, FUNCTIONS):
-        return node.name == name and not _is_stub(node)
-    if isinstance(node, ast.ClassDef):
-        methods = [each for each in node.body if isinstance(each, FUNCTIONS)]
-        return node.name == name and (not methods or not all(map(_is_stub, methods)))
-    if isinstance(node, (ast.Assign, ast.AnnAssign)):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        bound = {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}  # fmt: skip
-        return name in bound and _may_be_function(node.value, name)
-    if isinstance(node, (ast.If, ast.Try, ast.With)):
-        inner = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)]
-        return any(_defines(each, name) for each in inner)
+def _defines(node: ast.AST, name: str) -> bool:
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            return node.name == name and not _is_stub(node)
+        case ast.ClassDef(body=body):
+            methods = [each for each in body if isinstance(each, FUNCTIONS)]
+            return node.name == name and not (methods and all(map(_is_stub, methods)))
+        case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            named = [each for target in targets for each in ast.walk(target)]
+            is_bound = any(isinstance(each, ast.Name) and each.id == name for each in named)
+            return is_bound and _may_be_function(value, name)
+        case ast.If() | ast.Try() | ast.With():
+            return any(_defines(each, name) for each in ast.iter_child_nodes(node))
     return False
 
 
-def _may_be_function(value: ast.expr | None, name: str) -> bool:
-    if value is None or isinstance(value, _NO_FUNCTION):
+def _may_be_function(value: ast.expr, name: str) -> bool:
+    if isinstance(value, _NO_FUNCTION):
         return False
     is_use = any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(value))
     return isinstance(value, ast.Lambda) or not is_use
@@ -98,11 +100,12 @@ def _is_stub(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def _says_nothing(node: ast.stmt) -> bool:
-    if isinstance(node, ast.Raise):
-        kind = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
-        return isinstance(kind, ast.Name) and kind.id == "NotImplementedError"
-    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return is_text or isinstance(node, ast.Pass)
+    match node:
+        case ast.Raise(exc=ast.Name(id=kind) | ast.Call(func=ast.Name(id=kind))):
+            return kind == "NotImplementedError"
+        case ast.Pass() | ast.Expr(value=ast.Constant()):
+            return True
+    return False
 
 
 def completion(answer: str, blocks: list[str], prompt: str, name: str) -> str | None:
@@ -118,10 +121,9 @@ def completion(answer: str, blocks: list[str], prompt: str, name: str) -> str | 
         for body, rest in _bodies(text):
             least = _indentation(body)
             plain = [line[least:] for line in body]
-            leads = (" " * least, "    ", "  ", "\t") if least else ("    ", "  ", "\t")
             if not _returns("\n".join(plain)):
                 continue
-            for lead in dict.fromkeys(leads):
+            for lead in dict.fromkeys((" " * least or "    ", "    ", "  ", "\t")):
                 shifted = "\n".join(f"{lead}{line}" if line else "" for line in plain)
                 code = f"{head}\n{shifted}\n"
                 if parsed(code) is not None:
@@ -134,16 +136,15 @@ def _bodies(text: str) -> Iterator[tuple[list[str], str]]:
     lines = text.strip("\n").split("\n")
     if not lines[0].strip() or len(text) > _LONGEST_BODY:
         return
-    inner = lines[1:]
-    end = next((i for i, line in enumerate(inner) if line[:1] not in ("", " ", "\t")), len(inner))
-    rest = "\n".join(inner[end:])
+    inner = list(itertools.takewhile(lambda line: line[:1] in ("", " ", "\t"), lines[1:]))
+    rest = "\n".join(lines[1 + len(inner) :])
     if lines[0][0] in " \t":
-        yield lines[: end + 1], rest
+        yield [lines[0], *inner], rest
         return
-    if end:  # what was taken from the answer's ends was its indentation, too
-        yield [" " * _indentation(inner[:end]) + lines[0], *inner[:end]], rest
+    if inner:  # what was taken from the answer's ends was its indentation, too
+        yield [" " * _indentation(inner) + lines[0], *inner], rest
     yield lines, ""
-    yield lines[: next((i for i, line in enumerate(lines) if not line.strip()), len(lines))], ""
+    yield list(itertools.takewhile(str.strip, lines)), ""
 
 
 def _indentation(lines: list[str]) -> int:
@@ -184,17 +185,11 @@ def _head_of(text: str) -> tuple[str, str, str]:
 
     The text is a player's, so nothing parses it here: its tokens are looked at, as far as the head goes.
     """
-    starts, source = [0], io.StringIO(text, newline="")
-
-    def line() -> str:
-        found = source.readline()
-        starts.append(starts[-1] + len(found))
-        return found
-
+    starts = [0, *itertools.accumulate(map(len, io.StringIO(text, newline="")))]
     statement: list[str] = []
     ends = [0, 0]  # of the docstring, and of the imports
     try:
-        for token in tokenize.generate_tokens(line):
+        for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
             if token.type in (tokenize.COMMENT, tokenize.NL):
                 continue
             if token.type == tokenize.NEWLINE and not statement:  # behind a semicolon

@@ -17,7 +17,7 @@ from codea1_env.sandbox.inside.analysis.literals import (
 )
 
 from .predictions import Names
-from .syntax import name_of, parameters_of
+from .syntax import DEFINITIONS, name_of, parameters_of
 
 _MAX_ROWS = 1_000
 _ENDS = frozenset({
@@ -27,7 +27,6 @@ _ENDS = frozenset({
 _EXITS = _ENDS - {"os.abort", "pytest.fail", "pytest.xfail", "self.fail"}
 """Those that no failed test makes."""
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FALSE = ast.Constant(False)
 
 
@@ -117,11 +116,13 @@ def _cell(node: ast.expr, names: Names, meter: LiteralMeter) -> Any:
 # What never runs
 
 
-def _called(node: ast.stmt) -> str:
-    function = node.value.func if type(node) is ast.Expr and type(node.value) is ast.Call else None
-    if type(function) is ast.Attribute and type(function.value) is ast.Name:
-        return f"{function.value.id[:20]}.{function.attr[:20]}"
-    return function.id if type(function) is ast.Name else ""
+def _called(node: ast.AST) -> str:
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=home), attr=name))):
+            return f"{home[:20]}.{name[:20]}"
+        case ast.Expr(value=ast.Call(func=ast.Name(id=name))):
+            return name
+    return ""
 
 
 class Leaves(enum.Enum):
@@ -154,11 +155,14 @@ def may_end(node: ast.AST, meter: LiteralMeter) -> Leaves | None:
         each, in_loop = left.pop()
         meter.work(1)
         kind = type(each)
-        if kind is ast.Return or (isinstance(each, ast.stmt) and _called(each) in _EXITS):
+        if kind is ast.Return or _called(each) in _EXITS:
             return Leaves.RETURN
         if kind in (ast.Break, ast.Continue) and not in_loop:
             found = Leaves.UNSURE
-        if isinstance(each, (ast.stmt, ast.ExceptHandler, ast.match_case)) and kind not in _SCOPES:
+        if (
+            isinstance(each, (ast.stmt, ast.ExceptHandler, ast.match_case))
+            and kind not in DEFINITIONS
+        ):
             in_loop = in_loop or kind in _LOOPS
             left += [(inner, in_loop) for inner in ast.iter_child_nodes(each)]
     return found

@@ -34,6 +34,10 @@ _CONVERTS: dict[str, type | None] = {
     "frozenset": frozenset, "dict": dict,
 }  # fmt: skip
 _LISTS = frozenset({ast.List, ast.Tuple, ast.ListComp})
+_EQUAL = frozenset({
+    "assertequal", "assertequals", "assertlistequal", "asserttupleequal", "assertdictequal", "assertsetequal",
+    "assertsequenceequal", "assertmultilineequal", "assertarrayequal", "eq",
+})  # fmt: skip
 _CLOSE = ("isclose", "is_close", "allclose")
 _LITERALS = frozenset({ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set})
 _MAIN_CLASS = "Solution"
@@ -138,6 +142,42 @@ class Conditions:
                 if self._names_library(node.func, ("all",), names) and len(arguments) == 1:
                     return self._each(arguments[0], names, self.predictions)
         raise UnreadableError(UNSAID)
+
+    def said_by(self, name: str, call: ast.Call, names: Names) -> Iterator[Prediction]:
+        """Yield what a call such as `self.assertEqual(f(1), 2)` says; the name is in lower case, without underscores."""
+        given = {str(keyword.arg): keyword.value for keyword in call.keywords}
+        keys = ("first", "second", "expr", "actual", "desired")
+        parts = [*call.args, *(given[key] for key in keys if key in given)]
+        match name, parts:
+            case _, [one, other, *_] if name in _EQUAL:
+                yield self.equal(one, other, names)
+            case (("asserttrue" | "assert"), [condition, *_]):
+                yield from self.predictions(condition, names)
+            case "assertfalse", [part, *_] if found := self.call(part, names):
+                yield Prediction(found, False)
+            case "assertisnone", [part, *_]:
+                yield self.equal(part, ast.Constant(None), names)
+            case "assertis", [one, other, *_]:
+                yield from self.predictions(ast.Compare(one, [ast.Is()], [other]), names)
+            case "assertallclose", [one, other, *_]:
+                relative = given.get("rtol", parts[2] if len(parts) > 2 else None)
+                stated = Tolerance(
+                    self.number(given["atol"], names) if "atol" in given else None,
+                    1e-7 if relative is None else self.number(relative, names),
+                )
+                yield self.almost(one, other, stated, names)
+            case (("assertalmostequal" | "assertalmostequals"), [one, other, *_]):
+                places = given.get(
+                    "places", given.get("decimal", parts[2] if len(parts) > 2 else None)
+                )
+                if "delta" in given:
+                    stated = Tolerance(self.number(given["delta"], names))
+                else:
+                    digits = 7.0 if places is None else self.number(places, names)
+                    stated = Tolerance(0.5 * 10.0 ** -min(digits, 300.0))
+                yield self.almost(one, other, stated, names)
+            case _:
+                raise UnreadableError(UNSAID)
 
     def call(self, node: ast.expr, names: Names) -> Call | None:
         """Return the call that an expression is, or None if it is something else."""

@@ -17,7 +17,7 @@ from codea1_env.sandbox.inside.analysis.literals import MAX_SOURCE, NotLiteralEr
 
 from .calls import MAX_CHARS, Call, seen_calls
 from .domains import described, is_in, shape, types_in
-from .syntax import FUNCTIONS, PARSE_ERRORS, in_scope, name_of, parse, parsed, tree_of
+from .syntax import PARSE_ERRORS, bound_by, in_scope, name_of, parse, parsed, tree_of
 
 _MAX_SHOWN = 80
 TOO_LONG = f"an argument or value of more than {MAX_SOURCE} characters"
@@ -152,20 +152,18 @@ def _definition(code: str, name: str) -> Function | None:
 
 
 def _bound_to(body: list[ast.stmt], name: str) -> Function | None:
-    found = None
+    found: Function | None = None
     for node in body:
-        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            if node.name == name:
-                found = node if isinstance(node, FUNCTIONS) else None
-        elif isinstance(node, ast.Assign) and any(
-            isinstance(target, ast.Name) and target.id == name for target in node.targets
-        ):
-            found = _of_lambda(node.value, name) if isinstance(node.value, ast.Lambda) else None
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if node.name == name:
+                found = node
+            case ast.ClassDef() if node.name == name:
+                found = None
+            case ast.Assign() if any(name in bound_by(target) for target in node.targets):
+                found = None
+                if isinstance(node.value, ast.Lambda):
+                    found = ast.FunctionDef(name, node.value.args, body=[], decorator_list=[])
     return found
-
-
-def _of_lambda(node: ast.Lambda, name: str) -> Function:
-    return ast.FunctionDef(name=name, args=node.args, body=[], decorator_list=[], lineno=1)
 
 
 def _without_self(function: Function) -> Function:
@@ -285,10 +283,8 @@ class Signature:
         self._named = {row[0]: row for row in rows if row[1] == "k"}
         self._rest = next((row[0] for row in rows if row[1] == "*"), None)
         self._others = next((row[0] for row in rows if row[1] == "**"), None)
-        texts = [row[2] for row in rows]
-        self._equal_defaults = {text: text and same_text(_value_of(text)) for text in texts}
-        self._default_of = {row[0]: row[2] for row in rows if row[1] != "/"}
-        self._has_odd_default = any(text != same for text, same in self._equal_defaults.items())
+        self._same_places = [_same_default(row[2]) for row in self._rows]
+        self._same_named = {row[0]: _same_default(row[2]) for row in rows if row[1] != "/"}
         self._needs_names = any(row[2] is None for row in self._named.values())
         self._row_of: dict[str | None, list[Any]] = {row[0]: row for row in rows}
 
@@ -359,22 +355,16 @@ class Signature:
         """A predicted value as the function returns it."""
         return value
 
-    def same_as(self, arguments: list[Any], keywords: dict[str, Any], source: str) -> str:
+    def same_as(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
         """Return the same text for the same call, as `bound` gives it: with 1 for 1.0, or a default said again."""
-        if not self._has_odd_default and not _MAY_EQUAL_OTHERS.search(source):
-            return source
         texts = [same_text(each) for each in arguments]
-        if len(texts) <= len(self._rows):
-            equal = self._equal_defaults
-            while (
-                len(texts) > self._required and equal[self._defaults[len(texts) - 1]] == texts[-1]
-            ):
-                texts.pop()
-        for name, value in keywords.items():
-            text = same_text(value)
-            if self._equal_defaults.get(self._default_of.get(name)) != text:
-                texts.append(f"{name}={text}")
-        return ", ".join(texts)
+        end = len(texts)
+        if end <= len(self._rows):
+            while end > self._required and self._same_places[end - 1] == texts[end - 1]:
+                end -= 1
+        named = {name: same_text(value) for name, value in keywords.items()}
+        others = [f"{k}={text}" for k, text in named.items() if self._same_named.get(k) != text]
+        return ", ".join([*texts[:end], *others])
 
     def outside(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
         """Why arguments are outside the domain, "" if they are not. They are as `bound` gives them."""
@@ -402,6 +392,10 @@ def _said(row: list[Any], value: Any) -> str:
     return f"{row[0]} is {given[:_MAX_SHOWN]}, not {wanted[:_MAX_SHOWN]}"
 
 
+def _same_default(text: str | None) -> str | None:
+    return text and same_text(_value_of(text))
+
+
 def same_text(value: Any) -> str:
     """Return the same text for values that are equal: 1, 1.0, 1 + 0j and True; a set that is frozen; a dict in another order."""
     return write(_plain(value)) or ""
@@ -421,9 +415,6 @@ def _plain(value: Any) -> Any:
         items = [(_plain(key), _plain(each)) for key, each in value.items()]
         return dict(sorted(items, key=lambda item: write(item[0]) or ""))
     return value
-
-
-_MAY_EQUAL_OTHERS = re.compile(r"\.0|e\+?[0-9]|[0-9]j|True|False|\{|set\(")
 
 
 def _value_of(text: str) -> Any:

@@ -73,6 +73,7 @@ _FORBIDDEN_NAMES = frozenset({
 })  # fmt: skip
 """Names of builtins that change things, run texts, make classes, or tell how memory is used."""
 _CONSTANTS = (None, True, False, ...)
+_OF_PROCESSES = ("getpid", "kill")
 _YIELDS = (ast.Yield, ast.YieldFrom)
 _MAKES_OR_BINDS = (
     ast.Call, ast.NamedExpr, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, *_YIELDS,
@@ -132,9 +133,9 @@ def _names_reach_nothing(
         if isinstance(node, ast.ImportFrom) and node.module in ("typing", "collections.abc")
         for alias in node.names
     }
-    of_modules = [node for node in attributes if _home(node) in modules]
-    others = [node for node in attributes if _home(node) not in modules]
-    of_process = [node for node in attributes if node.attr in ("getpid", "kill")]
+    homes = {node: _home(node) for node in attributes}
+    plain = [node for node in attributes if node.attr in _ATTRIBUTES or homes[node] in modules]
+    known = {name: _FUNCTIONS[module] for name, module in modules.items()}
     aliases = [node for node in inside if isinstance(node, ast.alias)]
     rules: list[tuple[Iterable[ast.AST], Iterable[ast.AST]]] = [
         # What is named, and where it may be. Containers of constants are only read.
@@ -145,13 +146,10 @@ def _names_reach_nothing(
         # A module stands before one of its names wherever it is named.
         (
             [node for node in names if node.id in modules],
-            [node.value for node in of_modules if node.attr in _FUNCTIONS[modules[_home(node)]]],
+            [node.value for node, home in homes.items() if node.attr in known.get(home, ())],
         ),
         # `format` stands behind a text, where it is called.
-        (
-            [node for node in others if node.attr not in _ATTRIBUTES],
-            [node.func for node in calls if _is_template(node.func)],
-        ),
+        (attributes, [*plain, *(node.func for node in calls if _is_template(node.func))]),
         # `type` is only asked for the type of a value, in a comparison: with more it makes classes.
         (
             [node for node in names if node.id == "type"],
@@ -160,15 +158,18 @@ def _names_reach_nothing(
         # Functions of `re` are only called, and with flags by their names.
         (
             [
-                node
-                for node in attributes
-                if _home(node) == "re" and node.attr in _PATTERN_ARGUMENTS
+                each
+                for each in attributes
+                if homes[each] == "re" and each.attr in _PATTERN_ARGUMENTS
             ],
             [node.func for node in calls if _has_plain_flags(node)],
         ),
         # The number of the process is only asked for to end it: another process has another.
         (
-            [*of_process, *(each for each in aliases if each.name in ("getpid", "kill"))],
+            [
+                *(node for node in attributes if node.attr in _OF_PROCESSES),
+                *(node for node in aliases if node.name in _OF_PROCESSES),
+            ],
             [part for node in calls for part in _own_end_in(node)],
         ),
         # Names of typing stand in annotations: what they make is kept, and found again by equality.

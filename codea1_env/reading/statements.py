@@ -194,7 +194,7 @@ class Statements(Bindings):
             self._helper(node, bound, names)
         elif bound is LIBRARY and (plain.startswith("assert") or plain == "eq"):
             known = "" if name in self._methods else plain
-            self._assertion(node, call, names, functools.partial(self._said_by, known))
+            self._assertion(node, call, names, functools.partial(self.said_by, known))
         elif name in _RAISES:
             self._unreadable(node, call, names, _RAISING)
         else:

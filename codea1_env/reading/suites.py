@@ -155,10 +155,11 @@ class _Suite:
     def _shown(self, text: str) -> None:
         answer = answer_in(text)
         if not answer.strip():
-            return self._drop("", "the answer is nothing but reasoning", text[:MAX_SHOWN], False)
-        if isinstance(self._signature, InputSignature):
-            return self._of_program(answer.replace("\r\n", "\n").replace("\r", "\n"))
-        return self._answer(answer)
+            self._drop("", "the answer is nothing but reasoning", text[:MAX_SHOWN], False)
+        elif isinstance(self._signature, InputSignature):
+            self._of_program(answer.replace("\r\n", "\n").replace("\r", "\n"))
+        else:
+            self._answer(answer)
 
     def _answer(self, answer: str) -> None:
         self._openly(answer)
@@ -166,34 +167,31 @@ class _Suite:
             self._in_json(answer)
 
     def _openly(self, answer: str) -> None:
-        if _KEY in answer:
-            listed = listed_statements(answer, _KEY)
-            if listed is not None:
-                return self._together(listed)
-        blocks = python_in(answer)
-        if not blocks:
-            return self._code(answer)
-        self._together([block.code for block in blocks])
-        if not self.tests and not any(row[3] for row in self.dropped):
+        listed = listed_statements(answer, _KEY) if _KEY in answer else None
+        codes = [block.code for block in python_in(answer)] if listed is None else listed
+        if listed is None and not codes:
+            self._code(answer)
+            return
+        self._together(codes)
+        if listed is None and not self.tests and not any(row[3] for row in self.dropped):
             self._code(unfenced(answer))
-        return None
 
     def _of_program(self, answer: str) -> None:
         """Read tests of a program: assertions that call `run`, or else a list of inputs and outputs."""
         found, rest = listed_tests(answer)
         if not found:
-            return self._answer(rest)
+            self._answer(rest)
+            return
         if "assert" in rest:
             self._openly(rest)
         is_last = found[-1].end > rest.rfind("assert")
         if len(found) + is_last <= len(self.tests):  # of as many the last ones count
-            return None
+            return
         self.tests, self.dropped, self._chars = [], [], MAX_CHARS
-        for number, test in enumerate(found):
-            if number >= ANSWER.tests:
-                raise Enough(f"more than {ANSWER.tests} tests")
+        for test in found[: ANSWER.tests]:
             self._listed(test.fields)
-        return None
+        if len(found) > ANSWER.tests:
+            raise Enough(f"more than {ANSWER.tests} tests")
 
     def _listed(self, test: dict[str, object]) -> None:
         given = next(test[name] for name in INPUTS if name in test)
@@ -304,7 +302,7 @@ class _Suite:
             predicted = codec.encode(predicted_value)
         except (codec.EncodeError, ValueError) as error:
             raise NotLiteralError(str(error)) from None
-        same_as = signature.same_as(arguments, keywords, source)
+        same_as = signature.same_as(arguments, keywords)
         absolute, relative = found.tolerance or (None, None)
         about = [absolute, relative, fault, reason, stripped]
         self.tests.append([call.hex(), predicted.hex(), source, same_as, value, *about])

@@ -81,6 +81,7 @@ MAY_KEEP = [
     "import re\ndef f(x): return re.match(*x)",
     "import re\ndef f(x): return list(map(re.compile, x))",
     "import re\ndef f(x): return re.RegexFlag(x)",
+    "import re\ndef f(x):\n  g = re.compile\n  return g('a', x), re.error()",
     "from re import compile\ndef f(x): return x",
     "from typing import List, Union\ndef f(x): return List[Union[int, str]]",
     "def f(x): return type('C', (), {})",
