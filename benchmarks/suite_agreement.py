@@ -72,7 +72,7 @@ def main() -> None:
         ours = with_rates(entry, rates, "both", task.experiment)
         own_rates = rates["both"][task.experiment]
         seeds = range(asked.seeds)
-        one = {str(seed): play(ours, task, seed, "both")[0] for seed in seeds}
+        one = {str(seed): play(ours, RecordKey("both", task, seed)).value for seed in seeds}
         two = {str(seed): driven(task, seed, own_rates) for seed in seeds}
         values = [np.array([*normalised(task, "both", each).values()]) for each in (one, two)]
         cells = [signed(mean_over_runs(each)) for each in (*values, values[0] - values[1])]

@@ -15,7 +15,7 @@ import numpy as np
 
 from codea1_env.evaluation.statistics import mean_over_runs
 from codea1_env.suite.players import find_entry
-from codea1_env.suite.running import play, with_rates
+from codea1_env.suite.running import keys_of, play, with_rates
 from codea1_env.suite.tasks import SEEDS, tasks
 from codea1_env.suite.tuning import tune
 
@@ -38,8 +38,9 @@ def main() -> None:
                 own = with_rates(entry, rates, "both", experiment)
                 cells = []
                 for task in ids:
-                    futures = [pool.submit(play, own, task, seed, "both") for seed in SEEDS]
-                    values = [future.result()[0] for future in futures]
+                    keys = keys_of([task], ["both"], SEEDS)
+                    futures = [pool.submit(play, own, key) for key in keys]
+                    values = [future.result().value for future in futures]
                     if row == "random-tests":
                         control[task.id] = values
                         cells.append(f"{np.mean(values):.3f}")

@@ -13,7 +13,7 @@ import argparse
 import dataclasses
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from codea1_env.suite.players import BAD, FAULTY, SuiteEntry, find_entry
 from codea1_env.suite.running import keys_of, run_all
 from codea1_env.suite.scores import paired, score_tracks, shipped, signed
 from codea1_env.suite.submissions import read_records, read_tuning, submission, write_tuning
-from codea1_env.suite.tasks import SEEDS, TRACKS, Track, tasks
+from codea1_env.suite.tasks import SEEDS, TRACKS, SuiteTask, Track, tasks
 from codea1_env.suite.tuning import tune
 from codea1_env.support.machine import this_machine
 
@@ -58,7 +58,9 @@ def make_row(name: str, base: Path, tracks: tuple[Track, ...], processes: int) -
     row["checked"] = "by the referee: a sample of each record of seed 0" if name in CHECKED else ""
     row["machine"] = {**dataclasses.asdict(this_machine()), "load": None}
     _keep_other_tracks(row, SCORES / f"{name}.json")
-    row["commit"] = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()  # fmt: skip
+    row["commit"] = subprocess.check_output(
+        ["git", "rev-parse", "HEAD"], text=True, cwd=ROOT
+    ).strip()
     (SCORES / f"{name}.json").write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
 
 
@@ -84,53 +86,68 @@ def _tuned(
     return {**found, "rates": rates, "tried": tried}
 
 
+HEAD = """\
+# Leaderboard of codea1-suite v1
+
+Made from `codea1_env/suite/scores/v1` by `python benchmarks/suite_scores.py runs/rows`. 0 is random play, 1 the oracle.
+Brackets: 95% intervals (Student's t over 10 seeds). Nothing is corrected for the number of comparisons. [How to take part](suite.md)
+"""
+FOOT = """\
+Ids in brackets do not count: they were flagged before the runs as telling nothing of an algorithm.
+
+## The instrument
+
+How much less than GRPO each bad row scores, paired by seed. **Bold**: the interval includes 0, so that the id does not tell them apart.
+"""
+
+
 def leaderboard() -> str:
     """Return the page."""
-    lines = ["# Leaderboard of codea1-suite v1", ""]
-    lines += ["Made from `codea1_env/suite/scores/v1` by `python benchmarks/suite_scores.py runs/rows`. 0 is random play, 1 the oracle."]  # fmt: skip
-    lines += ["Brackets: 95% intervals (Student's t over 10 seeds). Nothing is corrected for the number of comparisons. [How to take part](suite.md)"]  # fmt: skip
+    lines = [HEAD]
     for track in TRACKS:
-        rows = {name: row["values"][track] for name, row in shipped().items() if track in row["values"]}  # fmt: skip
-        scores = {name: score_tracks({track: values})[0] for name, values in rows.items()}
+        rows = {name: row["values"].get(track) for name, row in shipped().items()}
+        scores = {name: score_tracks({track: own})[0] for name, own in rows.items() if own}
         order = sorted(scores, key=lambda name: -(scores[name].number or Estimate(-9, 0, 0)).value)
-        ids = [task for task in tasks().values() if track in task.tracks]
-        lines += ["", f"## Track {track}", "", "| row | number | held-out |", "|---|---|---|"]
-        lines += [f"| {name} | {signed(scores[name].number)} | {signed(scores[name].held_out)} |" for name in order]  # fmt: skip
+        lines += [f"## Track {track}", "", *_row("row", ["number", "held-out"], head=True)]
+        for name in order:
+            lines += _row(name, [signed(scores[name].number), signed(scores[name].held_out)])
         names = [name for name in order if name not in ("random", "oracle")]
-        if not names:
-            continue
-        lines += ["", f"| id | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
-        for task in ids:
+        lines += ["", *_row("id", names, head=True)]
+        for task in _tasks_in(track):
             found = [scores[name].ids[task.id].score for name in names]
-            cells = [f"{each.value:+.2f}" if each else "-" for each in found]
-            lines.append(
-                f"| {task.id if task.separates else f'({task.id})'} | {' | '.join(cells)} |"
-            )
-    return "\n".join([*lines, "", "Ids in brackets do not count: they were flagged before the runs as telling nothing of an algorithm.", "", *instrument()]) + "\n"  # fmt: skip
+            lines += _row(_named(task), [f"{each.value:+.2f}" if each else "-" for each in found])
+        lines.append("")
+    return "\n".join([*lines, FOOT, *_instrument()]) + "\n"
 
 
-def instrument() -> list[str]:
-    """Return the table that says which bad rows each id tells from GRPO."""
-    lines = ["## The instrument", ""]
-    lines += ["How much less than GRPO each bad row scores, paired by seed. **Bold**: the interval includes 0, so that the id does not tell them apart.", ""]  # fmt: skip
+def _instrument() -> list[str]:
+    """Return the tables that say which bad rows each id tells from GRPO."""
+    lines = []
     for track in TRACKS:
-        rows = {name: shipped()[name]["values"].get(track, {}) for name in ("grpo", *BAD) if name in shipped()}  # fmt: skip
-        if len(rows) <= len(BAD) or not all(rows.values()):
-            continue
-        lines += [f"| id, track {track} | {' | '.join(BAD)} |", "|---|" + "---|" * len(BAD)]
-        for task in tasks().values():
-            if track not in task.tracks:
-                continue
+        lines += _row(f"id, track {track}", BAD, head=True)
+        for task in _tasks_in(track):
             cells = []
             for name in BAD:
-                less = paired(task, track, rows[name][task.id], rows["grpo"][task.id])
+                rows = (shipped()[each]["values"][track][task.id] for each in (name, "grpo"))
+                less = paired(task, track, *rows)
                 told = less is not None and less.high < 0
                 cells.append(signed(less) if told else f"**{signed(less)}**")
-            lines.append(
-                f"| {task.id if task.separates else f'({task.id})'} | {' | '.join(cells)} |"
-            )
+            lines += _row(_named(task), cells)
         lines.append("")
     return lines
+
+
+def _row(first: str, cells: Sequence[str], *, head: bool = False) -> list[str]:
+    line = f"| {first} | {' | '.join(cells)} |"
+    return [line, "|---|" + "---|" * len(cells)] if head else [line]
+
+
+def _tasks_in(track: Track) -> list[SuiteTask]:
+    return [task for task in tasks().values() if track in task.tracks]
+
+
+def _named(task: SuiteTask) -> str:
+    return task.id if task.separates else f"({task.id})"
 
 
 def main() -> None:

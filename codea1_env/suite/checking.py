@@ -16,7 +16,7 @@ from codea1_env.referee import Referee, RefereeConfig, Round
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import default_sandbox
 from codea1_env.suite.rounds import Rounds
-from codea1_env.suite.tasks import GROUP, SuiteError
+from codea1_env.suite.tasks import GROUP, SuiteError, SuiteTask
 from codea1_env.suite.worlds import Ints, features_of
 
 _FIRST = 200
@@ -27,31 +27,28 @@ _EQUAL = 1e-12
 class SampleChecker:
     """Checks rounds of one record."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, task: SuiteTask, seed: int) -> None:
+        self._chosen = np.random.default_rng([seed, 5]).random(task.episodes) < _SHARE
+        self._chosen[:_FIRST] = True
         self._played, self._checked = 0, 0
-        self._rng = np.random.default_rng([seed, 5])
         self._waiting: list[list[Ints]] = []
 
     def add(self, rounds: Rounds, played: Sequence[Ints]) -> None:
         """Take rounds: episodes, programs, tests, and those of the book."""
-        number = len(played[0])
-        chosen = self._rng.random(number) < _SHARE
-        first = max(0, _FIRST - self._played)
-        chosen[:first] = True
-        self._played += number
+        chosen = self._chosen[self._played : self._played + len(played[0])]
+        self._played += len(chosen)
         if chosen.any():
             self._waiting.append([each[chosen] for each in played])
-        if first and self._played >= _FIRST:
-            self._judge(rounds)
+            if sum(len(each[0]) for each in self._waiting) >= _FIRST:
+                self._judge(rounds)
 
     def finish(self, rounds: Rounds) -> int:
         """Judge what has not been judged; returns how many rounds were."""
-        self._judge(rounds)
+        if self._waiting:
+            self._judge(rounds)
         return self._checked
 
     def _judge(self, rounds: Rounds) -> None:
-        if not self._waiting:
-            return
         played = [np.concatenate(each) for each in zip(*self._waiting, strict=True)]
         self._waiting = []
         failed, passed, paid = rounds.judge(rounds.world.at(played[0]), played, truly=True)
@@ -65,7 +62,8 @@ class SampleChecker:
             rewarded = verdict.code_reward, suite.rewards.test, suite.rewards.validity
             said = np.array([*counts, *rewarded], np.float64)
             if not verdict.load.passed or not np.allclose(said, own, rtol=0, atol=_EQUAL):
-                raise _difference(episode, f"the referee {said.tolist()}", f"the tables {own.tolist()}")  # fmt: skip
+                tables, told = f"the tables {own.tolist()}", f"the referee {said.tolist()}"
+                raise _difference(episode, told, tables)
         self._checked += len(asked)
 
 

@@ -63,7 +63,9 @@ def make(
         )
     whole = isinstance(num_envs, int) and not isinstance(num_envs, bool) and num_envs > 0
     if num_envs is not None and not (api in ("gym", "vector") and whole):
-        raise SuiteError(f"Expect num_envs of at least 1 with api 'gym' or 'vector', actually: {num_envs!r}, {api!r}")  # fmt: skip
+        raise SuiteError(
+            f"Expect num_envs of at least 1 with api 'gym' or 'vector', actually: {num_envs!r}, {api!r}"
+        )
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise SuiteError(f"Expect a seed of 0 or more, actually: {seed!r:.40}")
     if api not in get_args(Api):

@@ -142,6 +142,13 @@ class LinearTester:
         self.weights += self._seen[keys].T @ change
 
 
+def _seen_tables(world: SuiteWorld, *, blind: bool) -> Tables | LinearTester:
+    if world.bits:
+        return LinearTester(world, blind)
+    task = world.task
+    return Tables((task.problems, task.C), task.programs, 1.0 if blind else _CARRIED)
+
+
 class TablePlayer:
     """A player with tables, which an algorithm changes."""
 
@@ -214,24 +221,19 @@ class SuiteRun:
         self.rng = np.random.default_rng([seed, 3])
         world = self.rounds.world
         coder = "population" if track == "tester" else entry.coder
+        tester = "population" if track == "coder" else entry.tester
         self.coder: TablePlayer | CoderOpponent
+        self.tester: TablePlayer | MemoryTester | TesterOpponent
         if coder == "learns":
             tables = Tables((task.problems, task.programs), shared=task.shared)
             self.coder = TablePlayer(entry, entry.coder_rate, tables, self.rng)
         else:
             self.coder = CoderOpponent(world, coder)
-        tester = "population" if track == "coder" else entry.tester
-        self.tester: TablePlayer | MemoryTester | TesterOpponent
-        if tester == "learns" or tester == "blind":
-            blind = tester == "blind"
-            shown: Tables | LinearTester
-            if task.kind == "fixed":
-                shown = Tables((task.problems, task.C), task.programs, 1.0 if blind else _CARRIED)
-            else:
-                shown = LinearTester(world, blind)
-            self.tester = TablePlayer(entry, entry.tester_rate, shown, self.rng)
-        elif tester == "memory":
+        if tester == "memory":
             self.tester = MemoryTester(world, self.rng)
+        elif tester == "learns" or tester == "blind":
+            seen = _seen_tables(world, blind=tester == "blind")
+            self.tester = TablePlayer(entry, entry.tester_rate, seen, self.rng)
         else:
             self.tester = TesterOpponent(world, tester)
 

@@ -65,10 +65,8 @@ class Games:
         It reaches the opponent, and never the world. It also goes back to the first episode, so that equal seeds give equal
         games. With a record it changes nothing: the opponent is that of seed 0, and each episode is played once.
         """
-        if (
-            seed is None or self.rounds.recorder is not None
-        ):  # who chooses the opponent chooses the score
-            return
+        if seed is None or self.rounds.recorder is not None:
+            return  # who chooses the opponent chooses the score
         self.rounds.restart()
         if seed != self._salt:
             self._oppose(seed)

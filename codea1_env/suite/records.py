@@ -10,11 +10,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from codea1_env.suite.checking import SampleChecker
 from codea1_env.suite.rounds import Rounds, again_in
@@ -27,7 +28,7 @@ from codea1_env.suite.tasks import (
     digest,
     find_task,
 )
-from codea1_env.suite.worlds import Bools, Floats, Ints, world_of
+from codea1_env.suite.worlds import Ints, world_of
 from codea1_env.support.jobs import FolderError, FolderKind, Jobs, read_manifest
 from codea1_env.support.logs import every_line
 
@@ -64,7 +65,7 @@ class Recorder:
                     "delete that folder, or name another one as `record`."
                 ) from error
             raise SuiteError(str(error)) from error
-        self._checker = SampleChecker(key.seed) if check else None
+        self._checker = SampleChecker(key.task, key.seed) if check else None
         self._parts: list[list[Ints]] = []
         self._waiting = 0
         self._chain = hashlib.sha256(json.dumps(settings).encode())
@@ -116,12 +117,11 @@ class Recorder:
 
 
 class Record(NamedTuple):
-    """What a whole record says, and what follows from it."""
+    """What follows from what was played."""
 
     key: RecordKey
     value: float
     """The measure of its id, from 0 to 1."""
-    source: str
     sha256: str
     """Of what was played."""
 
@@ -137,54 +137,51 @@ def read_record(path: Path, version: str = "v1") -> Record:
     task = find_task(str(settings.get("id")), version)
     track, seed = check_track(task, str(settings.get("track"))), settings.get("seed")
     key = RecordKey(track, task, seed if isinstance(seed, int) else -1)
-    source = str(settings.get("source"))
-    if settings != key.settings() | {"source": source}:
+    if settings != key.settings() | {"source": str(settings.get("source"))}:
         raise _edited(path / RECORD.manifest, repr(settings)[:200])
     if path.parts[-4:] != key.folder(Path()).parts:
         raise _edited(path, f"it is of {key}, no tracks mixed: put it back")
     if not (path / ROUNDS).is_file():
         raise _edited(path / ROUNDS, "it is no ordinary file")
-    played = _played(path / ROUNDS, task, [*_rows(path / ROUNDS, settings)])
-    return Record(key, measure(key, *played), source, digest_of(*played))
+    return record_of(key, _played(path / ROUNDS, key, settings))
 
 
 def _edited(path: Path, actually: str) -> SuiteError:
     return SuiteError(f"Expect {path} as it was written, actually it was edited: {actually}")
 
 
-def _rows(path: Path, settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a record, whose checksums must be right."""
-    chain = hashlib.sha256(json.dumps(settings).encode())
+def _played(path: Path, key: RecordKey, settings: Mapping[str, Any]) -> list[Ints]:
+    """Return episodes, programs and tests of a whole record, whose checksums are right."""
+    task, chain = key.task, hashlib.sha256(json.dumps(settings).encode())
+    parts: list[tuple[Ints, Ints, Ints]] = []
+    begun, whole = None, False
     for number, (row, _) in enumerate(every_line(path), 1):
         said = None if row is None else row.pop("chain", None)
         chain.update(json.dumps(row).encode())
-        if row is None or said != chain.hexdigest()[:16]:
+        if row is None or whole or said != chain.hexdigest()[:16]:
             raise _edited(path, f"line {number}")
-        yield row
-
-
-def _played(path: Path, task: SuiteTask, rows: list[dict[str, Any]]) -> tuple[Ints, Ints, Ints]:
-    """Return episodes, programs and tests of a whole record."""
-    end = rows.pop() if rows and rows[-1].get("whole") else {}
-    try:
-        parts = [_part(row, task) for row in rows]
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise _edited(path, f"a line is no row of {task.id}: {error}") from error
-    count, begun = sum(len(each[0]) for each in parts), end.get("resets")
-    if not end or count != task.episodes:
+        if whole := bool(row.get("whole")):
+            begun = row.get("resets")
+            continue
+        try:
+            parts.append(_part(row, task))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise _edited(path, f"line {number} is no row of {task.id}: {error}") from error
+    count = sum(len(each[0]) for each in parts)
+    if not whole or count != task.episodes:
         raise SuiteError(
             f"Expect a whole record of {task.episodes} episodes, which a last line closes, actually {path} has {count} and "
-            f"{'its' if end else 'no'} last line. Play the id to its end, or delete the folder and play it again."
+            f"{'its' if whole else 'no'} last line. Play the id to its end, or delete the folder and play it again."
         )
     if not isinstance(begun, int) or not count <= begun <= count * (1 + _ABANDONED) + 64:
         raise SuiteError(
             f"Expect each episode to be played when it was begun, actually {path} has {begun!r:.40} resets for "
             f"{count} episodes: whoever leaves episodes chooses among them."
         )
-    episodes, programs, tests = map(np.concatenate, zip(*parts, strict=True))
-    if episodes.min() < 0 or episodes.max() >= begun or len(np.unique(episodes)) < count:
+    played = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    if played[0].min() < 0 or played[0].max() >= begun or len(np.unique(played[0])) < count:
         raise _edited(path, f"not {count} different episodes from 0 to {begun - 1}")
-    return episodes, programs, tests
+    return played
 
 
 def _part(row: Mapping[str, Any], task: SuiteTask) -> tuple[Ints, Ints, Ints]:
@@ -200,10 +197,10 @@ def _part(row: Mapping[str, Any], task: SuiteTask) -> tuple[Ints, Ints, Ints]:
     return known.astype(np.int64), actions[:, 0], actions[:, 1:]
 
 
-def digest_of(episodes: Ints, programs: Ints, tests: Ints) -> str:
-    """Return the SHA-256 of what was played."""
-    played = np.column_stack([episodes, programs, tests]).astype(np.int64)
-    return hashlib.sha256(played.tobytes()).hexdigest()
+def record_of(key: RecordKey, played: Sequence[Ints]) -> Record:
+    """Return the record of what was played: episodes, programs and tests."""
+    actions = np.column_stack(played).astype(np.int64)
+    return Record(key, measure(key, *played), hashlib.sha256(actions.tobytes()).hexdigest())
 
 
 def measure(key: RecordKey, episodes: Ints, programs: Ints, tests: Ints) -> float:
@@ -211,29 +208,22 @@ def measure(key: RecordKey, episodes: Ints, programs: Ints, tests: Ints) -> floa
 
     The last ones of its first `task.episodes` episodes are scored. One that was begun and left counts as played with nothing.
     """
-    task = key.task
-    world = world_of(task, key.seed)
+    task, world = key.task, world_of(key.task, key.seed)
     first = task.episodes * (1 - task.last)
     scored = np.flatnonzero((episodes >= first) & (episodes < task.episodes))
     left = int(task.episodes - np.ceil(first)) - len(scored)
-    episodes, programs, tests = episodes[scored], programs[scored], tests[scored]
-    problem, index = world.at(episodes)
-    right = world.right[problem, programs]
-    kind = task.measure_in(key.track)
-    if kind == "right":
-        return _with_nothing(right, left)
-    if kind == "valid":
+    programs, tests = programs[scored], tests[scored]
+    problem, index = world.at(episodes[scored])
+    kind, right = task.measure_in(key.track), world.right[problem, programs]
+    found: NDArray[Any] = right
+    if kind == "killed":
+        broken = world.faulty[index[:, None], programs[:, None], tests]
+        found = np.asarray(broken.any(axis=1))[~right]
+    elif kind == "valid":
         made = (~again_in(tests)).sum(axis=1) / task.K
-        return _with_nothing(
-            np.minimum(made, world.valid[problem[:, None], tests].mean(axis=1)), left
-        )
-    killed = np.asarray(world.faulty[index[:, None], programs[:, None], tests].any(axis=1))
-    return _with_nothing(killed[~right], left)
-
-
-def _with_nothing(found: Bools | Floats, left: int) -> float:
-    """Return the mean of what was found and of as many zeros as episodes were left."""
-    return float(found.mean()) * (len(found) / (len(found) + left)) if len(found) else 0.0
+        found = np.minimum(made, world.valid[problem[:, None], tests].mean(axis=1))
+    found = np.append(found, np.zeros(left))
+    return float(found.mean()) if len(found) else 0.0
 
 
 def records_in(base: Path) -> list[Path]:

@@ -208,7 +208,7 @@ class Rounds:
             said = world.values(problem, index, judges, cells)
             fails = world.values(problem, index, programs, cells) != said
             right = world.predicted[problem[:, None], tests] == said[:, :k]
-        if self.task.wrong and not truly:
+        if self.task.wrong and not self.task.fate and not truly:  # `seen` has fate's errors
             fails = fails ^ world.errors(episodes, cells.shape[1])
         made, known = ~again_in(tests), replayed >= 0
         failed, passed = fails[:, :k] & made, known & ~fails[:, k:]

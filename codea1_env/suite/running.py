@@ -15,7 +15,7 @@ import numpy as np
 
 from codea1_env.sandbox import SandboxError
 from codea1_env.suite.players import SuiteEntry, SuiteRun, find_entry
-from codea1_env.suite.records import Recorder, digest_of, measure, read_record
+from codea1_env.suite.records import Record, Recorder, read_record, record_of
 from codea1_env.suite.tasks import (
     RECORDS,
     RecordKey,
@@ -54,26 +54,18 @@ def with_rates(entry: SuiteEntry, rates: Rates, track: Track, experiment: str) -
     return dataclasses.replace(entry, coder_rate=float(coder), tester_rate=float(tester))
 
 
-def play(
-    entry: SuiteEntry,
-    task: SuiteTask,
-    seed: int,
-    track: Track,
-    base: Path | None = None,
-    check: bool = True,
-) -> tuple[float, str]:
-    """Play an id from its first episode to its last; returns the measure and the SHA-256 of what was played.
+def play(entry: SuiteEntry, key: RecordKey, base: Path | None = None, check: bool = True) -> Record:
+    """Play an id from its first episode to its last.
 
     With `base`, the folder of a submission, it is recorded; `check` says whether the referee judges a sample then.
     """
-    key, run = RecordKey(track, task, seed), SuiteRun(entry, task, seed, track)
+    run = SuiteRun(entry, key.task, key.seed, key.track)
     if base is not None:
         run.rounds.recorder = Recorder(base, key, "suite run", check=check)
     parts = []
     while not run.over:
         parts.append(run.step()[:3])
-    played = [np.concatenate(each) for each in zip(*parts, strict=True)]
-    return measure(key, *played), digest_of(*played)
+    return record_of(key, [np.concatenate(each) for each in zip(*parts, strict=True)])
 
 
 def keys_of(
@@ -99,13 +91,13 @@ def run_all(
     checked: Container[int] = (),
     tell: Callable[[RecordKey, float, int], None] = lambda key, value, left: None,
 ) -> dict[RecordKey, float]:
-    """Play all records that a folder lacks, and return the measures of all; they are all of one version.
+    """Play all records that a folder lacks, and return the measures of all.
 
     Args:
-        base: Folder of the submission, made if need be, and gone on with if it is of the same algorithm; else a FolderError.
-        name: What plays, as `find_entry` takes it.
-        args: Hyperparameters of the algorithm.
-        keys: The records.
+        base: Folder of the submission. It is made, or of the same algorithm; else a FolderError.
+        name: What plays, and its hyperparameters, as `find_entry` takes them.
+        args: See `name`.
+        keys: The records, all of one version.
         rates: What tuning found.
         processes: Records at the same time. Has no influence on them.
         checked: Seeds of which the referee judges a sample of each record.
@@ -130,11 +122,8 @@ def run_all(
             found[key] = value
             tell(key, value, len(keys) - len(found))
 
-        works = {
-            key: partial(_record, each, key, base, key.seed in checked)
-            for key, each in own.items()
-            if key not in found
-        }
+        left = [key for key in keys if key not in found]
+        works = {key: partial(_record, own[key], key, base, key.seed in checked) for key in left}
         run_works(works, hear, processes)
     return found
 
@@ -151,10 +140,12 @@ def value_in(base: Path, key: RecordKey) -> float | None:
 def _record(entry: SuiteEntry, key: RecordKey, base: Path, check: bool) -> float:
     # What a killed process left: an algorithm in the middle of an id cannot go on.
     shutil.rmtree(key.folder(base), ignore_errors=True)
-    return play(entry, key.task, key.seed, key.track, base, check)[0]
+    return play(entry, key, base, check).value
 
 
-def run_works(works: Mapping[_K, Callable[[], float]], hear: Callable[[_K, float], None], processes: int) -> None:  # fmt: skip
+def run_works(
+    works: Mapping[_K, Callable[[], float]], hear: Callable[[_K, float], None], processes: int
+) -> None:
     """Run what has a name, some of it in turn in one process: to start one takes longer than most of it."""
     names, done = list(works), set[_K]()
     size = max(1, min(_IN_TURN, len(names) // (2 * processes)))

@@ -58,7 +58,8 @@ class TrackScore:
 
 def normalised(task: SuiteTask, track: Track, values: Mapping[str, float]) -> dict[str, float]:
     """Return the measures of an id between random players (0) and the oracle (1), by seed."""
-    random, oracle = (shipped()[name]["values"][track][task.id].values() for name in ("random", "oracle"))  # fmt: skip
+    rows = (shipped()[name]["values"][track][task.id] for name in ("random", "oracle"))
+    random, oracle = (row.values() for row in rows)
     return between(values, [*random], [*oracle])
 
 

@@ -123,8 +123,7 @@ class Submission(BaseModel, strict=True):
 
 def _names() -> dict[str, RecordKey]:
     """Return all records that are scored, by their names in submission.json."""
-    keys = keys_of(tasks().values(), TRACKS, SEEDS)
-    return {f"{key.track} {key.task.id} {key.seed}": key for key in keys}
+    return {key.name: key for key in keys_of(tasks().values(), TRACKS, SEEDS)}
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -179,7 +178,7 @@ def read_records(base: Path) -> list[Record]:
 def values_of(records: Sequence[Record]) -> dict[str, dict[str, dict[str, float]]]:
     """Return the measures of records by track, id and seed."""
     values: dict[str, dict[str, dict[str, float]]] = {}
-    for (track, task, seed), value, *_ in records:
+    for (track, task, seed), value, _ in records:
         values.setdefault(track, {}).setdefault(task.id, {})[str(seed)] = value
     return values
 
@@ -206,9 +205,7 @@ def submission(base: Path, records: Sequence[Record]) -> dict[str, Any]:
         "code": file.read_text(encoding="utf-8") if own else "",
         "tuning": read_tuning(base) if tuned else {},
         "values": values_of(records),
-        "played": {
-            f"{track} {task.id} {seed}": sha256 for (track, task, seed), *_, sha256 in records
-        },
+        "played": {each.key.name: each.sha256 for each in records},
     }
     _submission(content, base / "submission.json")
     return content
@@ -246,13 +243,13 @@ def verify(
         )
     number, wrong = 0, list[str]()
     try:
-        for name, (claimed, *game), (value, *own_game) in _again(content, content.settings, share, salt):  # fmt: skip
+        for name, claimed, came in _again(content, content.settings, share, salt):
             number += 1
-            equal = abs(claimed - value) <= _EQUAL and game == own_game
+            equal = abs(claimed[0] - came[0]) <= _EQUAL and claimed[1] == came[1]
             tell(f"{name}: {'equal' if equal else 'differs'}")
             if not equal:
-                other = " in another game" if game != own_game else ""
-                wrong.append(f"{name}: {claimed!r} was submitted, {value!r} came{other}")
+                other = " in another game" if claimed[1] != came[1] else ""
+                wrong.append(f"{name}: {claimed[0]!r} was submitted, {came[0]!r} came{other}")
     except SuiteError:
         raise
     except (Exception, SystemExit) as error:
@@ -264,20 +261,20 @@ def verify(
 
 def _again(
     content: Submission, settings: PlayedBy, share: float, salt: str
-) -> Iterator[tuple[str, Sequence[Any], Sequence[Any]]]:
-    """Yield names of records and settings, what was submitted of each, and what comes now."""
+) -> Iterator[tuple[str, tuple[float, str], tuple[float, str]]]:
+    """Yield names of records and settings, what was submitted of each, and what comes now: a measure, and what was played."""
     entry, known = find_entry(_own_code(content, settings.algorithm), settings.args), _names()
     for name in _chosen(content.played, share, salt):
-        track, task, seed = known[name]
+        track, task, seed = key = known[name]
         claimed = content.values[track][task.id][str(seed)], content.played[name]
-        rated = with_rates(entry, settings.rates, track, task.experiment)
-        yield name, claimed, play(rated, task, seed, track)
+        came = play(with_rates(entry, settings.rates, track, task.experiment), key)
+        yield name, claimed, (came.value, came.sha256)
     if content.tuning and entry.learns:
         trials = {str(trial): (trial, mean) for trial, mean in _trials(content.tuning)}
         tuned = find_entry("grpo") if settings.algorithm in FAULTY else entry  # it has GRPO's own
         for name in _chosen(trials, share, salt):
             trial, mean = trials[name]
-            yield f"tuning, {name}", [mean], [trial.play(tuned)]
+            yield f"tuning, {name}", (mean, ""), (trial.play(tuned), "")
 
 
 def _trials(tuning: Tuning) -> Iterator[tuple[Trial, float]]:

@@ -184,6 +184,11 @@ class RecordKey(NamedTuple):
     def __str__(self) -> str:
         return f"{self.task.id}, seed {self.seed}, track {self.track}"
 
+    @property
+    def name(self) -> str:
+        """What submission.json calls it."""
+        return f"{self.track} {self.task.id} {self.seed}"
+
     def folder(self, base: Path) -> Path:
         """Return the folder of the record in that of a submission."""
         return base / RECORDS / self.track / self.task.id.replace("/", "-") / str(self.seed)

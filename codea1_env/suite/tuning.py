@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,12 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codea1_env.suite.players import SuiteEntry
-from codea1_env.suite.running import play, run_works
+from codea1_env.suite.running import keys_of, play, run_works
 from codea1_env.suite.tasks import EXPERIMENTS, TUNING_SEED, SuiteTask, Track, digest, tasks
 
 RATES = tuple((3.0**i, 8 * 3.0**i) for i in range(6))
 """Learning rates of coder and tester that tuning tries."""
-_SEEDS = (TUNING_SEED,)
 
 
 class Trial(NamedTuple):
@@ -33,8 +31,8 @@ class Trial(NamedTuple):
         """Return the mean measure over those ids of the experiment that separate."""
         coder, tester = self.rates
         tried = dataclasses.replace(entry, coder_rate=coder, tester_rate=tester)
-        own = itertools.product(_ids(self.experiment, self.track), _SEEDS)
-        return float(np.mean([play(tried, task, seed, self.track)[0] for task, seed in own]))
+        keys = keys_of(_ids(self.experiment, self.track), [self.track], [TUNING_SEED])
+        return float(np.mean([play(tried, key).value for key in keys]))
 
 
 def _ids(experiment: str, track: Track) -> list[SuiteTask]:
@@ -67,7 +65,7 @@ def tune(
     tried = [{**trial._asdict(), "mean": mean} for trial, mean in found.items()]
     return {
         "suite_sha256": digest("v1"),
-        "seeds": list(_SEEDS),
+        "seeds": [TUNING_SEED],
         "rates": rates,
         "tried": sorted(tried, key=str),
     }

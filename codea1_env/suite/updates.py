@@ -34,13 +34,13 @@ def draw(logits: Floats, number: int, rng: np.random.Generator) -> Ints:
 def step(
     algorithm: Any, logits: Floats, keys: Ints, which: Ints, drawn: Ints, rewards: Floats
 ) -> Floats:
-    """Return the logits of tables after a step.
+    """Return the logits of tables, shape (tables, items), after a step of an algorithm.
 
     Args:
         algorithm: An algorithm of `codea1_env.agents.algorithms`, or of yours.
-        logits: Shape (tables, items).
+        logits: Before the step.
         keys: Numbers of the tables.
-        which: Table of each answer, shape (answers,), groups in a row.
+        which: Table of each answer, groups in a row.
         drawn: Items of each answer, shape (answers, K).
         rewards: Shape (groups, size of a group).
     """
@@ -73,14 +73,7 @@ def _softmax(logits: Floats) -> Floats:
 
 
 def _rise(logits: Floats, which: Ints, drawn: Ints, weights: Floats) -> Floats:
-    """Return the gradient of the weighted log-probabilities of draws by the logits.
-
-    Args:
-        logits: Shape (tables, items).
-        which: Table of each answer.
-        drawn: Items of each answer, shape (answers, K).
-        weights: Of each draw, shape (answers, K) or (answers, 1).
-    """
+    """Return the gradient of the log-probabilities of draws by the logits, with weights of draws or answers."""
     weights = np.broadcast_to(weights, drawn.shape)
     used = np.flatnonzero(weights.any(axis=1))
     rise = np.zeros_like(logits)

@@ -140,8 +140,6 @@ class SuiteWorld:
 
     def errors(self, episodes: Ints, verdicts: int) -> Bools:
         """Return which verdicts of episodes are wrong by chance, shape (n, verdicts)."""
-        if not self.task.wrong or self.task.fate:
-            return np.zeros((len(episodes), verdicts), np.bool_)
         if self._errors is None:
             rng = np.random.default_rng([self.seed, 4])
             self._errors = rng.random((self.groups * GROUP, verdicts)) < self.task.wrong / 2

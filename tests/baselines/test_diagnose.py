@@ -19,7 +19,7 @@ from codea1_env.report.folders import Diagnosed
 from codea1_env.suite.players import SuiteEntry, SuiteRun, TablePlayer
 from codea1_env.suite.rounds import Book, Rounds
 from codea1_env.suite.running import play
-from codea1_env.suite.tasks import GROUP, VARIANTS, find_task
+from codea1_env.suite.tasks import GROUP, VARIANTS, RecordKey, find_task
 from codea1_env.suite.worlds import SuiteWorld
 
 
@@ -29,7 +29,7 @@ def test_other_rules_can_be_played_and_repeated_in_the_same_world(variant: str) 
     task = find_task(f"rare-faults/3@{variant}", "diagnose")
     assert (SuiteWorld(task, 1000).table == SuiteWorld(plain, 1000).table).all()
     short = dataclasses.replace(task, wrong=0.1, episodes=512)
-    first, again = (play(SuiteEntry(), short, 1000, "both") for _ in range(2))
+    first, again = (play(SuiteEntry(), RecordKey("both", short, 1000)) for _ in range(2))
     assert first == again
 
 

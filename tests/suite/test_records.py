@@ -20,10 +20,10 @@ import pytest
 
 from codea1_env import suite
 from codea1_env.cli.app import run as main
-from codea1_env.suite import SuiteError, records, tasks
+from codea1_env.suite import SuiteError, tasks
 from codea1_env.suite.players import ROWS, find_entry
 from codea1_env.suite.records import measure, read_record
-from codea1_env.suite.running import play, run_all
+from codea1_env.suite.running import play, run_all, with_rates
 from codea1_env.suite.submissions import read_records, submission, write_tuning
 from codea1_env.suite.tasks import GROUP, RecordKey, SuiteTask
 from codea1_env.suite.tuning import Trial, tune
@@ -34,12 +34,31 @@ TASK = tasks.find_task(ID)
 RATES = {"both": {"cycling": [3.0, 24.0]}}
 TRIAL = Trial("both", "cycling", (3.0, 24.0))
 TRIED = {"track": "both", "experiment": "cycling", "rates": [3.0, 24.0]}
-TUNED = {"seeds": [1000], "tried": [TRIED | {"mean": TRIAL.play(find_entry("grpo"))}], "rates": RATES}  # fmt: skip
+MEAN = TRIAL.play(find_entry("grpo"))
+TUNED = {"seeds": [1000], "tried": [TRIED | {"mean": MEAN}], "rates": RATES}
+OWN_ALGORITHM = """\
+class Mine:
+    def __init__(self, learning_rate=1.0):
+        self.learning_rate = learning_rate
+
+    def advantages(self, rewards):
+        {}
+"""
+ONE = {"rates": [1.0, 8.0]}
+Capture = pytest.CaptureFixture[str]
 
 
 def shortened(task: SuiteTask, episodes: int) -> SuiteTask:
     """A task with fewer episodes."""
     return dataclasses.replace(task, episodes=min(task.episodes, -(-episodes // GROUP) * GROUP))
+
+
+def made_short(monkeypatch: pytest.MonkeyPatch, episodes: int) -> SuiteTask:
+    """Let the id have fewer episodes."""
+    short = shortened(TASK, episodes)
+    for module in ("environments", "records"):
+        monkeypatch.setattr(f"codea1_env.suite.{module}.find_task", lambda *_: short)
+    return short
 
 
 @pytest.fixture(scope="module")
@@ -63,29 +82,26 @@ def own(base: Path, seed: int = 0) -> Path:
 
 def test_the_record_says_what_was_played(base: Path) -> None:
     entry = find_entry("grpo")
-    value, sha256 = play(entry.__class__(coder_rate=3.0, tester_rate=24.0), TASK, 0, "both")
-    record = read_record(own(base))
-    assert (record.value, record.sha256) == (value, sha256)
-    assert 0.5 < value < 1
+    record = play(with_rates(entry, RATES, "both", "cycling"), RecordKey("both", TASK, 0))
+    assert record == read_record(own(base))
+    assert 0.5 < record.value < 1
 
 
-def test_an_environment_records_by_itself_and_the_referee_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    short = shortened(TASK, 512)
-    monkeypatch.setattr("codea1_env.suite.environments.find_task", lambda *_: short)
-    monkeypatch.setattr("codea1_env.suite.records.find_task", lambda *_: short)
+def test_an_environment_records_by_itself_and_the_referee_checks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = made_short(monkeypatch, 512)
     env, rng = suite.make(ID, 3, record=tmp_path), np.random.default_rng(0)
-    beside = suite.make(
-        ID, 3, record=tmp_path
-    )  # a second environment writes parts of the same record
+    beside = suite.make(ID, 3, record=tmp_path)  # it writes parts of the same record
     for number in range(400):
         for each in (env, beside):
             each.reset(seed=number if number < 3 else None)
         for each in (beside, env):
             each.step({"coder_0": rng.integers(16)})
             each.step({"tester_0": rng.integers(16, size=1)})
-    record = read_record(RecordKey("both", short, 3).folder(tmp_path))
-    assert record.source == "make"
-    last = json.loads((RecordKey("both", short, 3).folder(tmp_path) / "rounds.jsonl").read_text().splitlines()[-1])  # fmt: skip
+    folder = RecordKey("both", short, 3).folder(tmp_path)
+    read_record(folder)
+    last = json.loads((folder / "rounds.jsonl").read_text().splitlines()[-1])
     assert last["checked"] >= 200
     assert last["resets"] == 512
     del env, beside, each
@@ -95,12 +111,6 @@ def test_an_environment_records_by_itself_and_the_referee_checks(tmp_path: Path,
     assert "resume" not in str(refused.value)
 
 
-def edit(path: Path, line: int, change) -> None:  # type: ignore[no-untyped-def]
-    lines = path.read_text().splitlines(keepends=True)
-    lines[line] = change(lines[line])
-    path.write_text("".join(lines))
-
-
 def test_what_is_not_whole_or_edited_is_refused(base: Path) -> None:
     rounds = own(base) / "rounds.jsonl"
     text = rounds.read_text()
@@ -108,7 +118,9 @@ def test_what_is_not_whole_or_edited_is_refused(base: Path) -> None:
     with pytest.raises(SuiteError, match="Expect a whole record of 20480 episodes"):
         read_record(own(base))
     rounds.write_text(text)
-    edit(rounds, 2, lambda line: line.replace('"rounds": "A', '"rounds": "B', 1).replace('"rounds": "D', '"rounds": "E', 1).replace('"first": 2048', '"first": 0'))  # fmt: skip
+    lines = text.splitlines(keepends=True)
+    lines[2] = lines[2].replace('"first": 2048', '"first": 0')
+    rounds.write_text("".join(lines))
     with pytest.raises(SuiteError, match="was edited: line 3"):
         read_record(own(base))
     rounds.write_text(text.replace("\n", "\n\n", 1))
@@ -126,7 +138,9 @@ def test_what_is_not_whole_or_edited_is_refused(base: Path) -> None:
         ("episodes", 32, "was edited"),
     ],
 )
-def test_a_record_of_something_else_is_refused(base: Path, key: str, value: object, message: str) -> None:  # fmt: skip
+def test_a_record_of_something_else_is_refused(
+    base: Path, key: str, value: object, message: str
+) -> None:
     path = own(base) / "record.json"
     content = json.loads(path.read_text())
     content["settings"][key] = value
@@ -137,42 +151,61 @@ def test_a_record_of_something_else_is_refused(base: Path, key: str, value: obje
     assert not (base / "submission.json").exists()
 
 
-def test_mixed_tracks_are_refused(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mixed_tracks_are_refused(base: Path, capsys: Capture) -> None:
     (base / "records/tester/cycling-0").mkdir(parents=True)
     shutil.move(own(base), base / "records/tester/cycling-0/0")
     assert main(["suite", "score", str(base)]) == 2
     assert "no tracks mixed" in capsys.readouterr().err
 
 
-def test_a_submission_without_tuning_is_refused(base: Path, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
-    one = {"rates": [1.0, 8.0]}
-    for content in (None, {"seeds": [0], "tried": [one]}, {"seeds": [1000], "tried": [one] * 7}, {"seeds": [1000], "tried": []}, {"seeds": [1000], "tried": [3]}, {"seeds": [1000], "tried": [{}]}, {"seeds": [1000], "tried": 3}, {"seeds": []}, {"seeds": [1000], "tried": [one], "rates": 3}):  # fmt: skip
-        (base / "tuning.json").unlink()
-        if content is not None:
-            write_tuning(base, content)
-        assert main(["suite", "score", str(base)]) == 2
-        assert "tun" in capsys.readouterr().err or content
-        (base / "tuning.json").touch()
+def test_a_submission_without_tuning_is_refused(base: Path, capsys: Capture) -> None:
+    (base / "tuning.json").unlink()
+    assert main(["suite", "score", str(base)]) == 2
+    assert "Expect a tuned submission" in capsys.readouterr().err
     assert not (base / "submission.json").exists()
 
 
-def test_trials_have_scores_and_are_no_submission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
-    play(find_entry("oracle"), TASK, 1000, "both", tmp_path, False)
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"seeds": []},
+        {"seeds": [0], "tried": [ONE]},
+        {"seeds": [1000], "tried": []},
+        {"seeds": [1000], "tried": 3},
+        {"seeds": [1000], "tried": [3]},
+        {"seeds": [1000], "tried": [{}]},
+        {"seeds": [1000], "tried": [ONE] * 7},
+        {"seeds": [1000], "tried": [ONE], "rates": 3},
+    ],
+)
+def test_tuning_by_other_rules_is_refused(
+    base: Path, content: dict[str, object], capsys: Capture
+) -> None:
+    write_tuning(base, content)
+    assert main(["suite", "score", str(base)]) == 2
+    assert "tuning.json by the rules of docs/suite.md" in capsys.readouterr().err
+    assert not (base / "submission.json").exists()
+
+
+def test_trials_have_scores_and_are_no_submission(tmp_path: Path, capsys: Capture) -> None:
+    play(find_entry("oracle"), RecordKey("both", TASK, 1000), tmp_path, False)
     assert main(["suite", "score", str(tmp_path)]) == 0
     told = capsys.readouterr().out
-    assert "(one seed)" in told and "no submission" in told  # noqa: PT018
+    assert "(one seed)" in told
+    assert "no submission" in told
     assert not (tmp_path / "submission.json").exists()
     assert main(["suite", "score", str(tmp_path), "--json"]) == 0
     [track] = json.loads(capsys.readouterr().out)
     assert track["ids"][ID]["values"] == [pytest.approx(1.0, abs=0.05)]
-    play(find_entry("oracle"), TASK, 1, "both", tmp_path, False)
+    play(find_entry("oracle"), RecordKey("both", TASK, 1), tmp_path, False)
     assert main(["suite", "score", str(tmp_path)]) == 2
     assert "[1000]" in capsys.readouterr().err
 
 
-def test_records_of_other_seeds_and_broken_folders_are_refused(base: Path, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+def test_records_of_other_seeds_and_broken_folders_are_refused(base: Path, capsys: Capture) -> None:
     strange = base / "records/both/cycling-0/12"
-    for make in (strange.mkdir, lambda: play(find_entry("random"), TASK, 12, "both", base, False)):
+    key = RecordKey("both", TASK, 12)
+    for make in (strange.mkdir, lambda: play(find_entry("random"), key, base, False)):
         make()
         assert main(["suite", "score", str(base)]) == 2
         assert "12" in capsys.readouterr().err
@@ -196,7 +229,7 @@ def test_every_track_is_scored_and_repeated(tmp_path: Path) -> None:
     assert main(words) == 2
 
 
-def test_verify_finds_a_changed_number(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_finds_a_changed_number(base: Path, capsys: Capture) -> None:
     assert main(["suite", "score", str(base)]) == 0
     path = base / "submission.json"
     assert main(["suite", "verify", str(path), "--share", "1"]) == 0
@@ -213,24 +246,36 @@ def test_verify_finds_a_changed_number(base: Path, capsys: pytest.CaptureFixture
     assert main(["suite", "verify", str(path)]) == 2
 
 
-def test_verify_repeats_the_tuning_and_refuses_other_rates(base: Path, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
-    content, path = submission(base, read_records(base)), base / "submission.json"
-    words = ["suite", "verify", str(path)]
-    [tried] = TUNED["tried"]
-    better = tried | {"rates": [1.0, 8.0], "mean": 0.99}
-    for tuning, code, message in (
-        ({"tried": [tried | {"mean": 0.99}]}, 1, "tuning, both cycling (3.0, 24.0): 0.99 was submitted"),
-        ({"tried": [tried, better]}, 2, "Expect the rates of the best setting"),
-        ({"tried": [tried, better], "rates": {"both": {"cycling": [1.0, 8.0]}}}, 2, "with the rates that tuning chose"),
+BETTER = TRIED | {"rates": [1.0, 8.0], "mean": 0.99}
+OTHER_RATES = {"both": {"cycling": [1.0, 8.0]}}
+
+
+@pytest.mark.parametrize(
+    ("tuning", "code", "message"),
+    [
+        ({"tried": [TRIED | {"mean": 0.99}]}, 1, "(3.0, 24.0): 0.99 was submitted"),
+        ({"tried": [TRIED | {"mean": MEAN}, BETTER]}, 2, "Expect the rates of the best setting"),
+        ({"tried": [BETTER], "rates": OTHER_RATES}, 2, "with the rates that tuning chose"),
         ({"tried": [{"rates": [3.0, 24.0]}]}, 2, "as `codea1 suite tune` tries them"),
         ({"rates": {"both": {"cycling": "ab"}}}, 2, "tuning.rates.both.cycling"),
         ({"rates": {"both": 3}}, 2, "tuning.rates.both"),
-    ):  # fmt: skip
-        path.write_text(json.dumps(content | {"tuning": TUNED | tuning}))
-        assert main(words) == code
-        told = capsys.readouterr()
-        assert message in told.out + told.err
-        assert "Traceback" not in told.err
+    ],
+)
+def test_verify_repeats_the_tuning_and_refuses_other_rates(
+    base: Path, tuning: dict[str, object], code: int, message: str, capsys: Capture
+) -> None:
+    content, path = submission(base, read_records(base)), base / "submission.json"
+    path.write_text(json.dumps(content | {"tuning": TUNED | tuning}))
+    assert main(["suite", "verify", str(path)]) == code
+    told = capsys.readouterr()
+    assert message in told.out + told.err
+    assert "Traceback" not in told.err
+
+
+def run_words(algorithm: str, base: Path) -> list[str]:
+    """A command that plays the id in one process."""
+    played = ["--ids", ID, "--tracks", "both", "--processes", "1"]
+    return ["suite", "run", "--algorithm", algorithm, "--output-dir", str(base), *played]
 
 
 @pytest.mark.parametrize(
@@ -242,33 +287,37 @@ def test_verify_repeats_the_tuning_and_refuses_other_rates(base: Path, capsys: p
         ("return 'x'", "Expect"),
     ],
 )
-def test_what_an_algorithm_raises_is_named(code: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+def test_what_an_algorithm_raises_is_named(
+    code: str, message: str, tmp_path: Path, capsys: Capture
+) -> None:
     file, base = tmp_path / "mine.py", tmp_path / "runs"
-    file.write_text(f"class Mine:\n    def __init__(self, learning_rate=1.0): self.learning_rate = learning_rate\n    def advantages(self, rewards): {code}\n")  # fmt: skip
+    file.write_text(OWN_ALGORITHM.format(code))
     write_tuning(base, TUNED)
-    words = ["--algorithm", f"{file}:Mine", "--output-dir", str(base), "--tracks", "both", "--processes", "1"]  # fmt: skip
-    assert main(["suite", "run", *words, "--ids", ID, "--seeds", "1"]) == 2
+    assert main([*run_words(f"{file}:Mine", base), "--seeds", "1"]) == 2
     told = capsys.readouterr().err
     assert message in told
     assert "Traceback" not in told
 
 
-def test_verify_refuses_values_without_records(base: Path, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
-    content = submission(base, read_records(base))
-    path, key = base / "submission.json", f"both {ID} 1"
-    own_id = content["values"]["both"][ID]
+def test_verify_refuses_values_without_records(base: Path, capsys: Capture) -> None:
+    content, path = submission(base, read_records(base)), base / "submission.json"
+    values, played = content["values"]["both"][ID], content["played"]
+    first, _ = played
     for change in (
         {"played": {}},
         {"played": {}, "values": {}},
-        {"played": {k: v for k, v in content["played"].items() if k != key}},
-        {"values": {"both": {ID: own_id, "rare-faults/0": {"0": 0.9}}}},
-        {"values": {"both": {ID: own_id | {"2": 0.9}}}, "played": content["played"] | {f"both {ID} 11": ""}},
-        {"values": {"both": {ID: own_id | {"1": True}}}},
-        {"values": {"both": {ID: own_id | {"1": 1.5}}}},
+        {"played": {first: played[first]}},
+        {"values": {"both": {ID: values, "rare-faults/0": {"0": 0.9}}}},
+        {"values": {"both": {ID: values | {"2": 0.9}}}, "played": played | {f"both {ID} 11": ""}},
+        {"values": {"both": {ID: values | {"1": True}}}},
+        {"values": {"both": {ID: values | {"1": 1.5}}}},
         {"values": {"both": {ID: 3}}},
         {"values": {"both": 3}},
-        {"values": {"both": {ID: own_id, "cycling/9": {"0": 1.0}}}, "played": content["played"] | {"both cycling/9 0": ""}},
-    ):  # fmt: skip
+        {
+            "values": {"both": {ID: values, "cycling/9": {"0": 1.0}}},
+            "played": played | {"both cycling/9 0": ""},
+        },
+    ):
         path.write_text(json.dumps(content | change))
         assert main(["suite", "verify", str(path)]) == 2, change
         assert str(path) in capsys.readouterr().err
@@ -277,7 +326,7 @@ def test_verify_refuses_values_without_records(base: Path, capsys: pytest.Captur
 def test_a_killed_run_goes_on_to_the_same_bytes(played: Path, tmp_path: Path) -> None:
     base = tmp_path / "mine"
     write_tuning(base, TUNED)
-    words = ["suite", "run", "--algorithm", "grpo", "--output-dir", str(base), "--ids", ID, "--tracks", "both", "--seeds", "2", "--processes", "1", "--check", "first"]  # fmt: skip
+    words = [*run_words("grpo", base), "--seeds", "2", "--check", "first"]
     command = [sys.executable, "-m", "codea1_env.cli", *words]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
     while not (own(base) / "rounds.jsonl").exists() and process.poll() is None:
@@ -300,11 +349,11 @@ def test_tuning_finds_the_best_of_six_settings() -> None:
 
 def test_every_row_can_be_played() -> None:
     with pytest.raises(SuiteError, match="Expect an id whose programs are of a pool"):
-        play(find_entry("pool-tests"), tasks.find_task("kinds/0"), 1000, "both")
+        play(find_entry("pool-tests"), RecordKey("both", tasks.find_task("kinds/0"), 1000))
     for name in ROWS:
         entry = find_entry(name)
-        value, _ = play(entry, shortened(TASK, 512), 1000, "both")
-        assert 0 <= value <= 1
+        short = RecordKey("both", shortened(TASK, 512), 1000)
+        assert 0 <= play(entry, short).value <= 1
     for name, args, message in (
         ("gpo", {}, "Expect the algorithm to be one of"),
         ("memory", {"beta": 1}, "no hyperparameters for the row memory"),
@@ -317,21 +366,12 @@ def test_every_row_can_be_played() -> None:
 
 def test_an_algorithm_of_a_file_is_in_the_submission(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
-    file.write_text(
-        "class Mine:\n    def __init__(self, learning_rate=1.0): self.learning_rate = learning_rate\n"
-        "    def advantages(self, rewards): return rewards - rewards.mean(axis=1, keepdims=True)\n"
-    )
+    file.write_text(OWN_ALGORITHM.format("return rewards - rewards.mean(axis=1, keepdims=True)"))
     base = tmp_path / "runs"
     own_trial = TRIED | {"mean": TRIAL.play(find_entry(f"{file}:Mine"))}
     write_tuning(base, TUNED | {"tried": [own_trial]})
-    run_all(
-        base,
-        f"{file}:Mine",
-        {},
-        [RecordKey("both", TASK, 0)],
-        rates=RATES,
-        processes=1,
-    )
+    keys = [RecordKey("both", TASK, 0)]
+    run_all(base, f"{file}:Mine", {}, keys, rates=RATES, processes=1)
     content = submission(base, read_records(base))
     assert "class Mine" in content["code"]
     file.write_text("raise SystemExit")
@@ -424,10 +464,10 @@ def test_an_episode_that_was_left_counts_as_played_with_nothing() -> None:
     ) == pytest.approx(1 - 128 / (number - first))
 
 
-def test_leaving_episodes_is_no_way_to_choose_among_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    short = shortened(TASK, 96)
-    monkeypatch.setattr("codea1_env.suite.environments.find_task", lambda *_: short)
-    monkeypatch.setattr(records, "find_task", lambda *_: short)
+def test_leaving_episodes_is_no_way_to_choose_among_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = made_short(monkeypatch, 96)
     env = suite.make(ID, 4, record=tmp_path, api="gym", side="tester")
     for number in range(96):
         for _ in range(3):

@@ -52,7 +52,7 @@ def task_of(id: str) -> SuiteTask:
 )  # fmt: skip
 def test_the_real_referee_judges_as_the_tables_do(id: str) -> None:
     rounds = Rounds(task_of(id), 1000)
-    checker = SampleChecker(rounds.world.seed)
+    checker = SampleChecker(rounds.task, rounds.world.seed)
     for part in range(3):
         # On one problem again and again, so that its book is replayed.
         episodes, programs, tests = played(rounds, 32, part)
@@ -67,7 +67,7 @@ def test_a_table_that_lies_is_found() -> None:
     rounds = Rounds(find_task("rare-faults/0"), 1001)
     rounds.world = world = copy.copy(rounds.world)
     world.faulty = world.faulty ^ (RNG(0).random(world.faulty.shape) < 0.05)
-    checker = SampleChecker(rounds.world.seed)
+    checker = SampleChecker(rounds.task, rounds.world.seed)
     episodes, programs, tests = played(rounds, 32)
     # The text has the faults of the true world.
     true = Rounds(find_task("rare-faults/0"), 1001).world

@@ -83,8 +83,8 @@ def test_grpo_through_an_environment_scores_as_in_our_loop() -> None:
 def test_a_shipped_number_comes_again(name: str) -> None:
     row, task = shipped()[name], tasks.find_task("cycling/0")
     settings = row["settings"]
-    entry = with_rates(find_entry(settings["algorithm"], settings["args"]), settings["rates"], "both", "cycling")  # fmt: skip
-    value, _ = play(entry, task, 7, "both")
-    assert value == pytest.approx(
-        row["values"]["both"]["cycling/0"]["7"], abs=0.05
-    )  # processors round differently
+    plain = find_entry(settings["algorithm"], settings["args"])
+    entry = with_rates(plain, settings["rates"], "both", "cycling")
+    value = play(entry, tasks.RecordKey("both", task, 7)).value
+    shown = row["values"]["both"]["cycling/0"]["7"]
+    assert value == pytest.approx(shown, abs=0.05)  # processors round differently
