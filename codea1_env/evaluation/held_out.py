@@ -19,7 +19,7 @@ from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problem_sets.golden import read_statements
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problems import Problem
-from codea1_env.reading.examples import called, split_examples
+from codea1_env.reading.examples import RUN, split_examples
 from codea1_env.referee import Referee, Round, Verdict
 from codea1_env.responses import Suite, parse_suites, read_programs
 from codea1_env.rollout import Agent, RolloutEpisode, ask
@@ -162,7 +162,7 @@ def _only(problem: Problem, cases: Sequence[Case]) -> Problem:
 
 
 def _cases_in(item: HeldOut, tests: Sequence[str], sandbox: Sandbox) -> Problem:
-    golden = read_statements(tests, called(item.problem.entry_point), sandbox.analyse)
+    golden = read_statements(tests, item.problem.entry_point or RUN, sandbox.analyse)
     problem = _only(item.problem, golden.cases)
     return problem if problem.kind == "program" else replace(problem, compare="equal", checker="")
 

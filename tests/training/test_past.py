@@ -253,3 +253,11 @@ def test_pass_at_k(held_out: list[HeldOut], sandbox: Sandbox) -> None:
         "held_out/pass@1": pytest.approx(5 / 12),
         "held_out/pass@4": pytest.approx(2 / 3),
     }
+
+
+def test_old_tests_of_methods_are_measured(sandbox: Sandbox) -> None:
+    problem = next(each for each in load_problems("starter") if "." in each.entry_point)
+    held_out = hold_out([problem], sandbox)
+    also = {problem.task_id: held_out[0].train_tests}
+    [rates] = pass_rates(Sometimes(held_out, [1]), held_out, sandbox, 4, also).values()
+    assert (rates.held_out, rates.also) == (0.25, 0.25)
