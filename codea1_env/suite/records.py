@@ -43,14 +43,8 @@ _ABANDONED = 0.05
 class Recorder:
     """Writes what is played in rounds, from the first episode to the last; what is played behind that is not recorded.
 
-    Args:
-        base: Folder of the submission.
-        key: What is played.
-        source: What plays, for the file: "suite run", or "make" for an environment.
-        check: Whether the referee judges a sample.
-
-    Raises:
-        SuiteError: The record was begun before, or somebody else writes it.
+    `source` says what plays: "suite run", or "make" for an environment; `check`, whether the referee judges a sample. Raises a
+    SuiteError if the record was begun before, or somebody else writes it.
     """
 
     def __init__(self, base: Path, key: RecordKey, source: str, *, check: bool = True) -> None:

@@ -97,16 +97,7 @@ class Book:
 
 
 class Rounds:
-    """The rounds of an id, in the order in which they end.
-
-    Example:
-        >>> from codea1_env.suite.tasks import find_task
-        >>> rounds = Rounds(find_task("rare-faults/0"), seed=0)
-        >>> episodes = rounds.begin(32)
-        >>> paid = rounds.end(episodes, np.zeros(32, int), np.tile([3, 4], (32, 1)))
-        >>> paid.coder.shape, paid.tester.shape
-        ((32,), (32,))
-    """
+    """The rounds of an id, in the order in which they end."""
 
     def __init__(self, task: SuiteTask, seed: int) -> None:
         self.task, self.world = task, world_of(task, seed)
@@ -190,13 +181,8 @@ class Rounds:
     ) -> tuple[Bools, Bools, Floats]:
         """Judge rounds, with the wrong verdicts that some ids have, or (`truly`) without.
 
-        Args:
-            at: What `world.at` says of the episodes.
-            played: Episodes, programs, tests, and tests of the book.
-            truly: Whether verdicts are those of the referee.
-
-        Returns:
-            Which tests of the suites are new calls and break the program, which replayed ones it passes, and what is paid.
+        `at` is what `world.at` says of the episodes; `played` are episodes, programs, tests, and tests of the book.
+        Returns which tests of the suites are new calls and break the program, which replayed ones it passes, and what is paid.
         """
         world, k, (problem, index) = self.world, self.task.K, at
         episodes, programs, tests, replayed = played
@@ -213,7 +199,7 @@ class Rounds:
         made, known = ~again_in(tests), replayed >= 0
         failed, passed = fails[:, :k] & made, known & ~fails[:, k:]
         marks = np.concatenate([made, failed, right, known, passed], axis=1)
-        return failed, passed, self._paid.take(marks @ self._steps, axis=0)
+        return failed, passed, self._paid.take(marks.dot(self._steps), axis=0)
 
     def judges_of(self, episodes: Ints, programs: Ints) -> Ints:
         """Return the programs that judge rounds, -1 for the reference: in some groups it is the first one that is played."""

@@ -95,8 +95,8 @@ def run_all(
 
     Args:
         base: Folder of the submission. It is made, or of the same algorithm; else a FolderError.
-        name: What plays, and its hyperparameters, as `find_entry` takes them.
-        args: See `name`.
+        name: What plays, as `find_entry` takes it.
+        args: Its hyperparameters.
         keys: The records, all of one version.
         rates: What tuning found.
         processes: Records at the same time. Has no influence on them.

@@ -106,12 +106,7 @@ def _estimate(values: Sequence[float]) -> Estimate | None:
 
 
 def signed(estimate: Estimate | None) -> str:
-    """Return a score or a difference with its interval, as a cell; "-" for none.
-
-    Example:
-        >>> signed(Estimate(0.5, 0.25, 0.75)), signed(None)
-        ('+0.50 [+0.25, +0.75]', '-')
-    """
+    """Return a score or a difference with its interval, as a cell; "-" for none."""
     if estimate is None:
         return "-"
     return f"{estimate.value:+.2f} [{estimate.low:+.2f}, {estimate.high:+.2f}]"

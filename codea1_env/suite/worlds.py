@@ -1,4 +1,4 @@
-r"""A world of an id and a seed: which program is wrong on which cells, and what a tester sees of it.
+"""A world of an id and a seed: which program is wrong on which cells, and what a tester sees of it.
 
 A problem is a table of C digits (see `codea1_env.problem_sets.cells`), a program a table that is wrong on some cells. In a
 *fixed* world a problem has a pool of programs. In a *fresh* world the coder chooses one of 16 generators, and what a wrong
@@ -11,12 +11,6 @@ one writes is new in each group of episodes. Its text has a tag, a number whose 
 Under a permutation that nobody is told, 8 of these bits are the number of the cell on which the program is wrong (of one of
 them, where there are more); the others say nothing. The tag of a right program is drawn at random, so that it looks like
 any. In a world of *kinds* each bit stands for a kind of fault. A tester sees the bits, as `features_of` reads them.
-
-    >>> from codea1_env.suite.tasks import find_task
-    >>> world = SuiteWorld(find_task("reading/2"), seed=0)
-    >>> code = world.text(group=3, program=5)
-    >>> bool((features_of(code, world.bits) == world.tags[3, 5]).all())
-    True
 """
 
 from __future__ import annotations
@@ -56,6 +50,8 @@ class SuiteWorld:
         shift = rng.integers(1, _DIGITS, size=(m, c))
         self.predicted = np.where(self.valid, self.table, (self.table + shift) % _DIGITS)
         self.groups = task.episodes // GROUP
+        self._group = np.arange(self.groups * GROUP) // GROUP
+        self._problem = self._group % m
         self._errors: Bools | None = None
         self.golden = np.zeros((m, 0), np.int64)
         self.bits = 0
@@ -134,9 +130,10 @@ class SuiteWorld:
 
         Episode e is about problem e // 32 modulo the problems; behind the last group they begin anew.
         """
-        group = episodes // GROUP % self.groups
-        problem = group % self.task.problems
-        return problem, problem if self.task.kind == "fixed" else group
+        problem = self._problem.take(episodes, mode="wrap")
+        return problem, problem if self.task.kind == "fixed" else self._group.take(
+            episodes, mode="wrap"
+        )
 
     def errors(self, episodes: Ints, verdicts: int) -> Bools:
         """Return which verdicts of episodes are wrong by chance, shape (n, verdicts)."""
