@@ -40,7 +40,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.engines import load_player
 from codea1_env.agents.llm.prompts import make_wording
 from codea1_env.agents.planted import NumbersTester
@@ -50,36 +49,13 @@ from codea1_env.problems import load_problems
 from codea1_env.referee import Referee
 from codea1_env.rollout import Agent
 from codea1_env.sandbox import Sandbox
-from codea1_env.training import PlayerConfig, TesterConfig, TrainConfig, train
+from codea1_env.training import TrainConfig, train
 from codea1_env.training.checkpoints import find_weights
 from codea1_env.training.panel_table import cell
+from codea1_env.training.settings import apply_table, preset_table
 
-TESTER = TesterConfig(
-    "llm",
-    learning_rate=2e-4,
-    sampling=SamplingConfig(
-        temperature=0.9, max_prompt_length=512, max_completion_length=80, stop=("\n```\n",)
-    ),
-    trainer={"lr_scheduler_type": "constant", "gradient_checkpointing": False},
-)
-BASE = TrainConfig(
-    problems="planted",
-    model="smollm2-135m",
-    tester_examples="hidden",
-    coder=PlayerConfig("planted"),
-    tester=TESTER,
-    problems_per_step=2,
-    num_generations=2,
-    num_suites=8,
-    num_tests=4,
-    alpha=0.2,
-    use_book=False,
-    eval_steps=1000,
-    eval_samples=1,
-    eval_trained=4,
-    eval_problems=0,
-    panel_size=0,
-)
+# The script measures by itself, with more rows.
+BASE = apply_table(TrainConfig(), preset_table("reading") | {"panel_size": 0}, "preset reading")
 WAYS = {"in view": False, "blind": True}
 MORE_ROWS = {
     "decoys": "the same as 'other problems and kinds', behind comparisons that decide nothing",
