@@ -46,7 +46,8 @@ class Games:
         self.programs: Ints | None = None
         self._oppose(0)
         size, shown = self.task.problems + 1, self.rounds.world.tags.shape[2]
-        self._problems = [np.eye(size - 1, each, dtype=np.float32) for each in (size, size + shown)]
+        self._coders_problem = np.eye(size - 1, size, dtype=np.float32)
+        self._testers_problem = np.eye(size - 1, size + shown, dtype=np.float32)
         tests = spaces.MultiDiscrete([self.task.C] * self.task.K)
         self.spaces: Mapping[str, tuple[spaces.Box, spaces.Space[Any]]] = {
             "coder": (_box(size), spaces.Discrete(self.task.programs)),
@@ -117,7 +118,8 @@ class Games:
         That is the problem, one of many; of a tester the program's tag; and whether it is the player's turn.
         """
         problem, index = self._at
-        coder, tester = (sees.take(problem, axis=0) for sees in self._problems)
+        coder = self._coders_problem.take(problem, axis=0)
+        tester = self._testers_problem.take(problem, axis=0)
         (coder if programs is None else tester)[:, -1] = 1.0
         if programs is not None:
             tester[:, self.task.problems : -1] = self.rounds.world.tags[index, programs]
