@@ -68,7 +68,7 @@ def _is_python3(text: str, given: str) -> bool:
             warnings.simplefilter("ignore")  # "invalid escape sequence" and the like
             tree = ast.parse(text)
             compile(tree, "<text>", "exec", dont_inherit=True)
-        return bool(tree.body) and not _Faults(_Names(tree), _names_in(given)).any()
+        return bool(tree.body) and not _Faults(tree, _names_in(given)).any()
     except PARSE_ERRORS:
         return False
 
@@ -87,54 +87,44 @@ class _Names:
         self.used = {node.id for node in uses}
         self.used_at_once = {node.id for node in uses if node not in in_functions}
         """Outside of functions, which may never be called."""
-        self.stars = {
-            getattr(node, "module", None) or ""
-            for node in nodes
-            if isinstance(node, IMPORTS) and node.names[0].name == "*"
-        }
+        self.stars: set[str] = set()
         """Modules of which all names are imported."""
-        self.defined = {node.name for node in nodes if isinstance(node, DEFINITIONS)}
+        self.defined: set[str] = set()
         """Functions, methods and attributes."""
-        self.defined |= {
-            node.attr
-            for node in nodes
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-        }
         self.bound: defaultdict[str, list[ast.expr | str | None]] = defaultdict(list)
         """What each name is bound to: an expression, a module by its name, or something else."""
-        values = {
-            node.targets[0]: node.value
-            for node in nodes
-            if isinstance(node, ast.Assign) and len(node.targets) == 1
-        }
+        assigned = [node for node in nodes if isinstance(node, ast.Assign)]
+        values = {each.targets[0]: each.value for each in assigned if len(each.targets) == 1}
         for node in nodes:
-            for name, value in _bindings(node, values):
-                self.bound[name].append(value)
+            self._note(node, values)
+
+    def _note(self, node: Any, values: dict[ast.expr, ast.expr]) -> None:
+        """Note what a node binds; `values` are those of targets."""
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()):
+                self.bound[name].append(values.get(node))
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                self.defined.add(name)
+            case ast.arg(arg=name) | ast.MatchMapping(rest=str(name)):
+                self.bound[name].append(None)
+            case ast.Import() | ast.ImportFrom():
+                for alias in node.names:
+                    home = alias.name.partition(".")[0]
+                    is_home = isinstance(node, ast.Import) and (
+                        not alias.asname or alias.name == home
+                    )
+                    self.bound[alias.asname or home].append(home if is_home else None)
+                    if alias.name == "*":
+                        self.stars.add(getattr(node, "module", None) or "")
+            case _ if type(node) is not ast.alias and isinstance(getattr(node, "name", None), str):
+                self.bound[node.name].append(None)
+                if isinstance(node, DEFINITIONS):
+                    self.defined.add(node.name)
 
 
 @functools.lru_cache
 def _names_in(given: str) -> _Names:
     return _Names(ast.parse(given))
-
-
-def _bindings(
-    node: Any, values: dict[ast.expr, ast.expr]
-) -> Iterator[tuple[str, ast.expr | str | None]]:
-    """Yield the names that a node binds, each with what it is bound to; `values` are those of targets."""
-    match node:
-        case ast.Name(id=name, ctx=ast.Store()):
-            yield name, values.get(node)
-        case ast.arg(arg=name) | ast.MatchMapping(rest=str(name)):
-            yield name, None
-        case ast.Import() | ast.ImportFrom():
-            for alias in node.names:
-                home = alias.name.partition(".")[0]
-                plain = isinstance(node, ast.Import) and (not alias.asname or alias.name == home)
-                yield alias.asname or home, home if plain else None
-        case ast.alias():
-            pass
-        case _ if isinstance(own := getattr(node, "name", None), str):
-            yield own, None
 
 
 def _guarded(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
@@ -173,25 +163,25 @@ def _exports(module: str) -> frozenset[str] | None:
     return frozenset(getattr(found, "__all__", public))
 
 
-class _Faults:
-    """What Python 3 would refuse in a program."""
+class _Faults(_Names):
+    """What Python 3 would refuse in a program that stands behind another text."""
 
-    def __init__(self, program: _Names, given: _Names) -> None:
-        self._program, self._given = program, given
+    def __init__(self, tree: ast.Module, given: _Names) -> None:
+        super().__init__(tree)
+        self._given = given
         self._kinds: dict[str, str] = {}
 
     def any(self) -> bool:
         """Whether there is one."""
-        return bool(self._unknown()) or any(map(self._refused, self._program.looked_at))
+        return bool(self._unknown()) or any(map(self._refused, self.looked_at))
 
     def _unknown(self) -> set[str]:
         """Return names that are nowhere bound: all that are used at once, elsewhere those that Python 2 has."""
-        program, given = self._program, self._given
-        exports = [_exports(each) for each in program.stars | given.stars]
-        used = (program.used & _OF_PYTHON_2) | program.used_at_once
-        used -= _BUILTINS | program.bound.keys() | given.bound.keys()
+        exports = [_exports(each) for each in self.stars | self._given.stars]
+        used = (self.used & _OF_PYTHON_2) | self.used_at_once
+        used -= _BUILTINS | self.bound.keys() | self._given.bound.keys()
         used = {name for name in used if name[:2] != "__"}.difference(*filter(None, exports))
-        return used & _OF_PYTHON_2 if None in exports or program.used & _REACHING else used
+        return used & _OF_PYTHON_2 if None in exports or self.used & _REACHING else used
 
     def _refused(self, node: Any) -> bool:
         match node:
@@ -219,9 +209,7 @@ class _Faults:
         return False
 
     def _is_builtin(self, node: ast.expr, *names: str) -> bool:
-        return (
-            isinstance(node, ast.Name) and node.id in names and node.id not in self._program.bound
-        )
+        return isinstance(node, ast.Name) and node.id in names and node.id not in self.bound
 
     def _is_print_statement(self, value: ast.expr) -> bool:
         """Whether a statement was written for the `print` of Python 2, such as `print (a), b` or `print (a) % b`."""
@@ -248,12 +236,12 @@ class _Faults:
 
     def _lacks(self, node: ast.Attribute) -> bool:
         """Whether an attribute is one of Python 2."""
-        if node.attr in self._program.defined or not isinstance(node.ctx, ast.Load):
+        if node.attr in self.defined or not isinstance(node.ctx, ast.Load):
             return False
         if node.attr in _METHODS_OF_PYTHON_2:
             return True
         name = name_of(node.value) if isinstance(node.value, ast.Name) else ""
-        values = self._program.bound.get(name) or self._given.bound.get(name, [])
+        values = self.bound.get(name) or self._given.bound.get(name, [])
         modules = {value if isinstance(value, str) else None for value in values}
         return len(modules) == 1 and _is_absent(modules.pop(), node.attr)
 
@@ -261,7 +249,7 @@ class _Faults:
         """Return what a value is in Python 3, where the text shows it; "" where it does not."""
         if isinstance(node, ast.Name):
             if node.id not in self._kinds:
-                values = self._program.bound.get(node.id, [None])
+                values = self.bound.get(node.id, [None])
                 kinds = {self._kind(it) if isinstance(it, ast.Call) else "" for it in values}
                 self._kinds[node.id] = kinds.pop() if len(kinds) == 1 else ""
             return self._kinds[node.id]
@@ -269,7 +257,7 @@ class _Faults:
             if self._is_builtin(node.func, *_KINDS):
                 return _KINDS[node.func.id]  # type: ignore[attr-defined]
             if isinstance(node.func, ast.Attribute) and not (node.args or node.keywords):
-                is_view = node.func.attr in {"keys", "values", "items"} - self._program.defined
+                is_view = node.func.attr in {"keys", "values", "items"} - self.defined
                 return "view" if is_view else ""
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
             return "number"
@@ -277,14 +265,17 @@ class _Faults:
 
     def _is_no_call(self, node: ast.Call) -> bool:
         kinds = [self._kind(each) for each in node.args]
-        if self._is_builtin(node.func, "len") and kinds == ["iterator"]:
-            return True
-        if self._is_builtin(node.func, "range") and "text" in kinds:
-            return True
-        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        if method in _OF_LISTS and self._kind(node.func.value) in _LAZY:  # type: ignore[attr-defined]
-            return True
-        sorts = method == "sort" or self._is_builtin(node.func, "sorted")
+        match node.func:
+            case ast.Attribute(value=value, attr=method):
+                if method in _OF_LISTS and self._kind(value) in _LAZY:
+                    return True
+                sorts = method == "sort"
+            case function:
+                if self._is_builtin(function, "len") and kinds == ["iterator"]:
+                    return True
+                if self._is_builtin(function, "range") and "text" in kinds:
+                    return True
+                sorts = self._is_builtin(function, "sorted")
         return sorts and any(each.arg == "cmp" for each in node.keywords)
 
     def _is_no_sum(self, node: ast.BinOp) -> bool:

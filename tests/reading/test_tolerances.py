@@ -18,6 +18,7 @@ STATED = {
     "assert np.isclose(f(1), 2.5)": (1e-8, 1e-5),
     "assert np.allclose(f(1), [2.5], atol=1e-4)": (1e-4, 1e-5),
     "np.testing.assert_allclose(f(1), [2.5], rtol=1e-3)": (None, 1e-3),
+    "np.testing.assert_allclose(f(1), [2.5], 1e-4, 1e-3)": (1e-3, 1e-4),
     "assert f(1) == pytest.approx(2.5)": (1e-12, 1e-6),
     "assert f(1) == pytest.approx(2.5, abs=1e-3)": (1e-3, None),
     "assert f(1) == pytest.approx(2.5, 1e-3, 1e-4)": (1e-4, 1e-3),
