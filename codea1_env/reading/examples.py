@@ -87,32 +87,27 @@ def split_examples(prompt: str, entry_point: str) -> tuple[str, list[str]]:
     asked = re.compile(rf">>>\s*({call})\s*;?")
     kept: list[str] = []
     tests: list[str] = []
-    waiting = ""
-    inside = False  # below `>>>`, where what is shown stands
+    inside, waiting = False, ""  # below `>>>`, where what is shown stands, and the call before it
     for line in prompt.split("\n"):
         closing = _QUOTES.search(line) if kept else None
         text, end = (line[: closing.start()], line[closing.start() :]) if closing else (line, "")
-        text = text.strip() if len(line) <= _LONGEST else ""
         is_code = line.lstrip().startswith(("def ", "class ", "async ", "import ", "from "))
-        if is_code or len(line) > _LONGEST:
-            inside, waiting = False, ""
-            kept.append(line)
-            continue
+        text = "" if is_code or len(line) > _LONGEST else text.strip()
+        was_inside, call_before = inside, waiting
+        inside, waiting = False, ""
         if found := stated.fullmatch(text):
             tests.append(f"assert {found[1]} == {found[2]}")
-            inside, waiting = text.startswith(">>>"), ""
+            inside = text.startswith(">>>")
         elif other.fullmatch(text):
             tests.append(text)
-            inside, waiting = False, ""
         elif text.startswith(">>>"):
             found = asked.fullmatch(text)
             inside, waiting = True, found[1] if found else ""
-        elif inside and text:
-            if waiting and not text.startswith("..."):
-                tests.append(f"assert {waiting} == {text}")
-            waiting = ""
+        elif was_inside and text:
+            if call_before and not text.startswith("..."):
+                tests.append(f"assert {call_before} == {text}")
+            inside = True
         else:
-            inside, waiting = False, ""
             kept.append(line)
             continue
         if end:

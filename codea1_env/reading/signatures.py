@@ -309,12 +309,15 @@ class Signature:
         if keywords or given < self._required or self._needs_names:
             arguments, keywords = self._placed(arguments, keywords)
         texts = _written(arguments)
+        end = self._end(texts, self._defaults)
+        return arguments[:end], keywords, texts[:end]
+
+    def _end(self, texts: list[str], defaults: list[str | None]) -> int:
+        """Return how many arguments are left without the defaults at the end."""
         end = len(texts)
-        if self._required < end <= most:
-            while end > self._required and self._defaults[end - 1] == texts[end - 1]:
-                end -= 1
-            return arguments[:end], keywords, texts[:end]
-        return arguments, keywords, texts
+        while self._required < end <= len(self._rows) and defaults[end - 1] == texts[end - 1]:
+            end -= 1
+        return end
 
     def _placed(
         self, arguments: list[Any], keywords: dict[str, Any]
@@ -329,25 +332,20 @@ class Signature:
             elif name not in self._named and self._others is None:
                 raise BindingError(f"it has no parameter {name[:_MAX_SHOWN]}")
         placed, others = list(arguments), {}
-        for place in range(len(arguments), len(self._rows)):
-            name, kind, default, _ = self._rows[place]
-            if name in keywords and not kind:
+        rows = [*self._rows[len(arguments) :], *self._named.values()]
+        for place, (name, kind, default, _) in enumerate(rows, len(arguments)):
+            if name in keywords and kind != "/":
                 value = keywords.pop(name)
-                if place == len(placed):
+                if not kind and place == len(placed):
                     placed.append(value)
-                elif default != write(value):  # behind a default that has no literal
+                elif default != write(
+                    value
+                ):  # behind a default that has no literal, or by name only
                     others[name] = value
             elif default is None:
                 raise BindingError(f"{name} is missing")
             elif place < last and place == len(placed) and default:
                 placed.append(_value_of(default))
-        for name, (_, _, default, _) in self._named.items():
-            if name in keywords:
-                value = keywords.pop(name)
-                if default != write(value):
-                    others[name] = value
-            elif default is None:
-                raise BindingError(f"{name} is missing")
         return placed, others | {name: keywords[name] for name in sorted(keywords)}
 
     @staticmethod
@@ -358,10 +356,7 @@ class Signature:
     def same_as(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
         """Return the same text for the same call, as `bound` gives it: with 1 for 1.0, or a default said again."""
         texts = [same_text(each) for each in arguments]
-        end = len(texts)
-        if end <= len(self._rows):
-            while end > self._required and self._same_places[end - 1] == texts[end - 1]:
-                end -= 1
+        end = self._end(texts, self._same_places)
         named = {name: same_text(value) for name, value in keywords.items()}
         others = [f"{k}={text}" for k, text in named.items() if self._same_named.get(k) != text]
         return ", ".join([*texts[:end], *others])
