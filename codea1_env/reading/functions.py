@@ -170,8 +170,7 @@ def may_end(node: ast.AST, meter: LiteralMeter) -> Leaves | None:
 
 def is_main(node: ast.expr) -> bool:
     """Whether it is the condition under which a text runs as a program."""
-    return (
-        type(node) is ast.Compare
-        and name_of(node.left) == "__name__"
-        and type(node.ops[0]) is ast.Eq
-    )
+    match node:
+        case ast.Compare(left=left, ops=[ast.Eq(), *_]):
+            return name_of(left) == "__name__"
+    return False

@@ -39,7 +39,7 @@ _EQUAL = frozenset({
     "assertsequenceequal", "assertmultilineequal", "assertarrayequal", "eq",
 })  # fmt: skip
 _CLOSE = ("isclose", "is_close", "allclose")
-_LITERALS = frozenset({ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set})
+_LEAVES = frozenset({ast.Constant, ast.Name})
 _MAIN_CLASS = "Solution"
 """The class whose method the function under test may be, if the entry point names none."""
 UNSAID = "does not say what a call returns"
@@ -114,7 +114,9 @@ class Conditions:
             UnreadableError, NotLiteralError: It says something else. So with the other methods.
         """
         self._meter.work(1)
-        rule, left, right = form_of(node, lambda named: self._is_close(named, names))
+        rule, left, right = form_of(
+            node, lambda f: self._names_library(f, _CLOSE, names) and not self.is_function(f, names)
+        )
         if rule == "close" and right is not None:
             return [self.almost(left, right, self._closeness(node, names), names)]
         if right is not None:
@@ -266,7 +268,7 @@ class Conditions:
         for each in found:  # which grows; faster than `ast.walk`, without contexts
             self._meter.work(1)
             yield each
-            for name in each._fields:
+            for name in () if type(each) in _LEAVES else each._fields:
                 part = getattr(each, name, None)
                 if type(part) is list:
                     found += [item for item in part if isinstance(item, ast.AST)]
@@ -421,9 +423,6 @@ class Conditions:
                 return prediction(call, value, tolerance)._replace(through=name)
         raise UnreadableError(UNSAID)
 
-    def _is_close(self, node: ast.expr, names: Names) -> bool:
-        return self._names_library(node, _CLOSE, names) and not self.is_function(node, names)
-
     def _names_library(self, node: ast.expr, known: tuple[str, ...], names: Names) -> bool:
         """Whether an expression has one of some names, and is nothing that the text defines itself."""
         if name_of(node) not in known or names.get(self.key(node)) is UNKNOWN:
@@ -454,17 +453,16 @@ class Conditions:
         return Tolerance(absolute, relative)
 
 
-def _stated(node: Any, names: Names) -> ast.expr:
+def _stated(node: ast.expr, names: Names) -> ast.expr:
     """Return a value without a remark behind it, with which no value would be left: `3 // basic`, `0 (zero)`."""
-    kind = type(node)
-    if kind is ast.UnaryOp and type(node.operand) is ast.Call:
-        return ast.UnaryOp(node.op, _stated(node.operand, names))
-    if kind is ast.Call and type(node.func) in _LITERALS:
-        return node.func  # type: ignore[no-any-return]
-    if kind is ast.BinOp and type(node.op) is ast.FloorDiv and type(node.right) is ast.Name:
-        word = node.right.id
-        return node if word in names or not word.islower() else node.left  # type: ignore[no-any-return]
-    return node  # type: ignore[no-any-return]
+    match node:
+        case ast.UnaryOp(op=sign, operand=ast.Call() as operand):
+            return ast.UnaryOp(sign, _stated(operand, names))
+        case ast.Call(func=ast.Constant() | ast.List() | ast.Tuple() | ast.Dict() | ast.Set()):
+            return node.func
+        case ast.BinOp(left=value, op=ast.FloorDiv(), right=ast.Name(id=word)):
+            return value if word.islower() and word not in names else node
+    return node
 
 
 def _asserts(node: ast.AST) -> bool:

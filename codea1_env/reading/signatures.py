@@ -17,7 +17,7 @@ from codea1_env.sandbox.inside.analysis.literals import MAX_SOURCE, NotLiteralEr
 
 from .calls import MAX_CHARS, Call, seen_calls
 from .domains import described, is_in, shape, types_in
-from .syntax import PARSE_ERRORS, bound_by, in_scope, name_of, parse, parsed, tree_of
+from .syntax import PARSE_ERRORS, attempt, bound_by, in_scope, name_of, parsed, tree_of
 
 _MAX_SHOWN = 80
 TOO_LONG = f"an argument or value of more than {MAX_SOURCE} characters"
@@ -139,9 +139,8 @@ def _takes(rows: list[Row], calls: list[Call]) -> bool:
 
 def _definition(code: str, name: str) -> Function | None:
     """Return the function or method that a program defines under a name, if a definition is the last thing that binds it."""
-    try:
-        body = parse(code)
-    except PARSE_ERRORS:
+    body = attempt(code)
+    if isinstance(body, BaseException):
         return None
     owner, _, method = name.rpartition(".")
     if owner:

@@ -21,15 +21,10 @@ def tree_of(text: str, mode: str = "exec") -> Any:
         return ast.parse(text, mode=mode)
 
 
-def parse(text: str) -> list[ast.stmt]:
-    """Return the statements of a text."""
-    return tree_of(text).body  # type: ignore[no-any-return]
-
-
 def attempt(text: str) -> list[ast.stmt] | BaseException:
     """Return the statements of a text, or why it is no Python."""
     try:
-        return parse(text)
+        return tree_of(text).body  # type: ignore[no-any-return]
     except PARSE_ERRORS as error:
         return error
 
