@@ -19,7 +19,7 @@ import statistics
 import string
 import types
 import typing
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from .readonly import constant_containers, is_constant, read_by
 from .syntax import bound_by, name_of, parsed
@@ -119,7 +119,6 @@ def _names_reach_nothing(
     body: Sequence[ast.stmt], inside: Sequence[ast.AST], bound: set[str], containers: set[str]
 ) -> bool:
     """Whether names by which a program could reach more stand only where they do not."""
-    names = [node for node in inside if isinstance(node, ast.Name)]
     attributes = [node for node in inside if isinstance(node, ast.Attribute)]
     calls = [node for node in inside if isinstance(node, ast.Call)]
     compared = [node for node in inside if isinstance(node, ast.Compare)]
@@ -127,55 +126,51 @@ def _names_reach_nothing(
     modules = {each.asname or each.name: each.name for each in imported}
     if any(modules[each.asname or each.name] != each.name for each in imported):
         return False  # two modules under one name
-    typing_names = {"typing"} | {
-        alias.asname or alias.name
-        for node in inside
-        if isinstance(node, ast.ImportFrom) and node.module in ("typing", "collections.abc")
-        for alias in node.names
-    }
+    of_typing = [node for node in inside if isinstance(node, ast.ImportFrom)]
+    of_typing = [node for node in of_typing if node.module in ("typing", "collections.abc")]
+    typing_names = {name for node in of_typing for each in node.names for name in bound_by(each)}
     homes = {node: _home(node) for node in attributes}
     plain = [node for node in attributes if node.attr in _ATTRIBUTES or homes[node] in modules]
-    known = {name: _FUNCTIONS[module] for name, module in modules.items()}
+    patterns = [node for node in attributes if homes[node] == "re"]
     aliases = [node for node in inside if isinstance(node, ast.alias)]
+
+    def named(names: Container[str]) -> list[ast.Name]:
+        return [node for node in inside if isinstance(node, ast.Name) and node.id in names]
+
     rules: list[tuple[Iterable[ast.AST], Iterable[ast.AST]]] = [
         # What is named, and where it may be. Containers of constants are only read.
         (
-            [node for node in names if node.id in containers and isinstance(node.ctx, ast.Load)],
+            [node for node in named(containers) if isinstance(node.ctx, ast.Load)],
             [part for node in inside for part in read_by(node, bound)],
         ),
         # A module stands before one of its names wherever it is named.
         (
-            [node for node in names if node.id in modules],
-            [node.value for node, home in homes.items() if node.attr in known.get(home, ())],
+            named(modules),
+            [
+                each.value
+                for each, home in homes.items()
+                if each.attr in _FUNCTIONS.get(modules.get(home, ""), ())
+            ],
         ),
         # `format` stands behind a text, where it is called.
         (attributes, [*plain, *(node.func for node in calls if _is_template(node.func))]),
         # `type` is only asked for the type of a value, in a comparison: with more it makes classes.
-        (
-            [node for node in names if node.id == "type"],
-            [part for node in compared for side in _sides(node) for part in _type_in(side)],
-        ),
+        (named(["type"]), [part for node in compared for part in _types_in(node)]),
         # Functions of `re` are only called, and with flags by their names.
         (
-            [
-                each
-                for each in attributes
-                if homes[each] == "re" and each.attr in _PATTERN_ARGUMENTS
-            ],
+            [node for node in patterns if node.attr in _PATTERN_ARGUMENTS],
             [node.func for node in calls if _has_plain_flags(node)],
         ),
         # The number of the process is only asked for to end it: another process has another.
         (
-            [
-                *(node for node in attributes if node.attr in _OF_PROCESSES),
-                *(node for node in aliases if node.name in _OF_PROCESSES),
-            ],
+            [node for node in attributes if node.attr in _OF_PROCESSES]
+            + [node for node in aliases if node.name in _OF_PROCESSES],
             [part for node in calls for part in _own_end_in(node)],
         ),
         # Names of typing stand in annotations: what they make is kept, and found again by equality.
-        ([node for node in names if node.id in typing_names], _annotations(body, inside)),
+        (named({"typing", *typing_names}), _annotations(body, inside)),
     ]
-    return all(set(named) <= set(allowed) for named, allowed in rules)
+    return all(set(those) <= set(allowed) for those, allowed in rules)
 
 
 def _annotations(body: Sequence[ast.stmt], inside: Sequence[ast.AST]) -> set[ast.AST]:
@@ -198,8 +193,9 @@ def _is_template(node: ast.expr) -> bool:
     return False
 
 
-def _sides(node: ast.Compare) -> list[ast.expr]:
-    return [node.left, *node.comparators]
+def _types_in(node: ast.Compare) -> list[ast.expr]:
+    """Return `type` of the sides that are `type(value)`."""
+    return [part for side in (node.left, *node.comparators) for part in _type_in(side)]
 
 
 def _type_in(node: ast.expr) -> list[ast.expr]:
@@ -259,7 +255,7 @@ def _may_keep(node: ast.AST) -> bool:
         case ast.Try() | ast.With():  # what closes a generator may come at any time
             return any(isinstance(each, _YIELDS) for each in ast.walk(node))
         case ast.Compare():
-            sides = itertools.pairwise(_sides(node))
+            sides = itertools.pairwise((node.left, *node.comparators))
             return any(
                 isinstance(op, (ast.Is, ast.IsNot)) and not any(map(_is_one_of_its_kind, pair))
                 for op, pair in zip(node.ops, sides, strict=True)
