@@ -130,7 +130,7 @@ class InputSignature:
         """The text that is printed where a test predicts a number: `int(run("2")) == 4`."""
         return str(value) if type(value) in (int, float) else value
 
-    def same_as(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
+    def same_as(self, arguments: list[Any], keywords: dict[str, Any], source: str) -> str:
         """The same text for the same input."""
         return repr(normal(arguments[0]))
 

@@ -284,6 +284,7 @@ class Signature:
         self._others = next((row[0] for row in rows if row[1] == "**"), None)
         self._same_places = [_same_default(row[2]) for row in self._rows]
         self._same_named = {row[0]: _same_default(row[2]) for row in rows if row[1] != "/"}
+        self._has_odd_default = any(row[2] != _same_default(row[2]) for row in rows)
         self._needs_names = any(row[2] is None for row in self._named.values())
         self._row_of: dict[str | None, list[Any]] = {row[0]: row for row in rows}
 
@@ -352,8 +353,10 @@ class Signature:
         """A predicted value as the function returns it."""
         return value
 
-    def same_as(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
+    def same_as(self, arguments: list[Any], keywords: dict[str, Any], source: str) -> str:
         """Return the same text for the same call, as `bound` gives it: with 1 for 1.0, or a default said again."""
+        if not self._has_odd_default and not _MAY_EQUAL_OTHERS.search(source):
+            return source
         texts = [same_text(each) for each in arguments]
         end = self._end(texts, self._same_places)
         named = {name: same_text(value) for name, value in keywords.items()}
@@ -393,6 +396,9 @@ def _same_default(text: str | None) -> str | None:
 def same_text(value: Any) -> str:
     """Return the same text for values that are equal: 1, 1.0, 1 + 0j and True; a set that is frozen; a dict in another order."""
     return write(_plain(value)) or ""
+
+
+_MAY_EQUAL_OTHERS = re.compile(r"\.0|e\+?[0-9]|[0-9]j|True|False|\{|set\(")
 
 
 def _plain(value: Any) -> Any:

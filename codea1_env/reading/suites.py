@@ -302,7 +302,7 @@ class _Suite:
             predicted = codec.encode(predicted_value)
         except (codec.EncodeError, ValueError) as error:
             raise NotLiteralError(str(error)) from None
-        same_as = signature.same_as(arguments, keywords)
+        same_as = signature.same_as(arguments, keywords, source)
         absolute, relative = found.tolerance or (None, None)
         about = [absolute, relative, fault, reason, stripped]
         self.tests.append([call.hex(), predicted.hex(), source, same_as, value, *about])

@@ -318,4 +318,4 @@ def test_a_keyword_may_be_named_like_a_positional_only_parameter() -> None:
     (text,) = read_signatures([("", "f", "def f(a=1, /, **others): return others", [])])
     signature = Signature(text)
     assert signature.bound([2], {"a": 1}) == ([2], {"a": 1}, ["2"])
-    assert signature.same_as([2], {"a": 1.0}) == "2, a=1"
+    assert signature.same_as([2], {"a": 1.0}, "2, a=1.0") == "2, a=1"
