@@ -48,8 +48,6 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "list": (list,), "tuple": (tuple,), "dict": (dict,), "set": (set,), "frozenset": (frozenset,),
     "sequence": (list, tuple, str), "iterable": (list, tuple, set, frozenset, str),
 }  # fmt: skip
-
-
 _BARE: dict[str, Domain] = {"tuple": ["tuple*", "any"], "dict": ["dict", "any", "any"]}
 _INSTANCES = frozenset({
     "AsyncIterator", "Awaitable", "BinaryIO", "Callable", "ChainMap", "Coroutine", "Counter", "DefaultDict", "Deque",
