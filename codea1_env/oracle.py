@@ -37,6 +37,9 @@ from codea1_env.support.texts import ENTRY_CHARS, REMEMBERED_CHARS, LRUCache, in
 
 MOST_SLOW = 4
 """Calls of one suite that may need more than a small share of the reference's time; those behind them are not made."""
+_LOADS = 3
+"""Times that a reference may be loaded which reaches a time limit. It ends a run of hours, and on a shared machine CPU time
+may hold that of others."""
 
 # An encoded float whose exponent is that of inf and nan; what else may hold one.
 _MAY_BE_INFINITE = re.compile(rb"f.{6}[\xf0-\xff][\x7f\xff]|[cGHKL]", re.DOTALL)
@@ -206,6 +209,11 @@ class Oracle:
             answers = []
             for seed in range(seeds[subject]):
                 found = _joined([next(replies) for _ in parts[subject]])
+                for _ in range(_LOADS - 1):
+                    if found.load.outcome is not Outcome.TIMEOUT:
+                        break
+                    more = [self._started(subject, part, seed, at_once) for part in parts[subject]]
+                    found = _joined(gather(more))
                 answers.append(self._alone(subject, seed, tests, found, at_once))
             truths: dict[str, Truth] = {}
             if any(answer.load.outcome is Outcome.UNJUDGED for answer in answers):

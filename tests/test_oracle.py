@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,6 +59,18 @@ def spy(spying: Spy) -> Spy:
 @pytest.fixture
 def oracle(sandbox: Sandbox) -> Oracle:
     return Oracle(sandbox, LIMITS)
+
+
+def test_a_reference_that_was_slow_to_load_is_loaded_again(sandbox):
+    oracle = Oracle(sandbox, Limits(call_cpu_time=0.4, call_wall_time=4))
+    oracle.ask({subject("def f(n): return n"): [[call(1)]]})  # workers have started
+    # Busy until a moment that no first attempt reaches: one for each hash seed.
+    until = time.time() + 0.95
+    code = f"import time\nwhile time.time() < {until}: pass\ndef f(n): return n"
+    (known,) = oracle.ask({subject(code): [[call(1)]]}).values()
+    assert known["f(1)"].fault is None
+    with pytest.raises(BrokenReferenceError, match="time"):
+        oracle.ask({subject("while True: pass\ndef f(n): return n"): [[call(1)]]})
 
 
 @pytest.mark.slow
