@@ -243,13 +243,15 @@ def verify(
         )
     number, wrong = 0, list[str]()
     try:
-        for name, claimed, came in _again(content, content.settings, share, salt):
-            number += 1
-            equal = abs(claimed[0] - came[0]) <= _EQUAL and claimed[1] == came[1]
-            tell(f"{name}: {'equal' if equal else 'differs'}")
-            if not equal:
-                other = " in another game" if claimed[1] != came[1] else ""
-                wrong.append(f"{name}: {claimed[0]!r} was submitted, {came[0]!r} came{other}")
+        with tempfile.TemporaryDirectory(prefix="codea1-suite-") as folder:
+            algorithm = _own_code(content, content.settings.algorithm, Path(folder))
+            for name, claimed, came in _again(content, content.settings, algorithm, share, salt):
+                number += 1
+                equal = abs(claimed[0] - came[0]) <= _EQUAL and claimed[1] == came[1]
+                tell(f"{name}: {'equal' if equal else 'differs'}")
+                if not equal:
+                    other = " in another game" if claimed[1] != came[1] else ""
+                    wrong.append(f"{name}: {claimed[0]!r} was submitted, {came[0]!r} came{other}")
     except SuiteError:
         raise
     except (Exception, SystemExit) as error:
@@ -260,10 +262,10 @@ def verify(
 
 
 def _again(
-    content: Submission, settings: PlayedBy, share: float, salt: str
+    content: Submission, settings: PlayedBy, algorithm: str, share: float, salt: str
 ) -> Iterator[tuple[str, tuple[float, str], tuple[float, str]]]:
     """Yield names of records and settings, what was submitted of each, and what comes now: a measure, and what was played."""
-    entry, known = find_entry(_own_code(content, settings.algorithm), settings.args), _names()
+    entry, known = find_entry(algorithm, settings.args), _names()
     for name in _chosen(content.played, share, salt):
         track, task, seed = key = known[name]
         claimed = content.values[track][task.id][str(seed)], content.played[name]
@@ -294,11 +296,11 @@ def _chosen(names: Iterable[str], share: float, salt: str) -> list[str]:
     return order[: max(1, round(share * len(order)))]
 
 
-def _own_code(content: Submission, name: str) -> str:
-    """Return the name of what played; a file of its own is written where it can be loaded."""
+def _own_code(content: Submission, name: str, folder: Path) -> str:
+    """Return the name of what played; a file of its own is written into `folder`, where it can be loaded."""
     if not content.code:
         return name
     file, _, kind = name.rpartition(":")
-    path = Path(tempfile.mkdtemp(prefix="codea1-suite-")) / Path(file).name
+    path = folder / Path(file).name
     write_whole(path, content.code)
     return f"{path}:{kind}"
