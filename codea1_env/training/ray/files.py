@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +15,8 @@ from codea1_env.support import start
 
 _PIECE = 64 << 20
 """Bytes that are sent at a time."""
+_REMOVE = 'exec 3<&0; (read _ <&3; rm -rf -- "$0") &'
+"""Waits until whoever started it has ended, in whatever way, and removes a folder. Ray ends children, not their children."""
 
 
 def pieces(folder: Path) -> Iterator[tuple[str, bytes]]:
@@ -44,8 +47,13 @@ class Receiver:
         start.spin_briefly()
         with suppress(OSError):  # another machine may not have it, and not need it
             os.chdir(folder)
-        self._temporary = tempfile.TemporaryDirectory(prefix="codea1-ray-")
-        self.received = Path(self._temporary.name)
+        # What libraries write lies there, too.
+        tempfile.tempdir = self._temporary = tempfile.mkdtemp(prefix="codea1-ray-")
+        command = ["sh", "-c", _REMOVE, self._temporary]
+        self._alive = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+        self._alive.wait()
+        self.received = Path(self._temporary, "received")
+        self.received.mkdir()
 
     def append(self, name: str, data: bytes) -> None:
         """Receive the next piece of a file."""
@@ -54,10 +62,10 @@ class Receiver:
     def empty(self) -> None:
         """Remove all files that were received."""
         shutil.rmtree(self.received)
-        self.received.mkdir(0o700)
+        self.received.mkdir()
 
     def close(self) -> None:
         """Free what is held here."""
-        self._temporary.cleanup()
         if self.loaded is not None:
             self.loaded.close()
+        shutil.rmtree(self._temporary)

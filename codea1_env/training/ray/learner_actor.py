@@ -94,3 +94,10 @@ class LearnerActor(Receiver):
         """Restore the state whose files were received."""
         self._player.load(self.received)
         self.empty()
+
+    def close(self) -> None:
+        """Free what is held here, and leave the group: a thread of gloo may abort a process that ends without (pytorch #179291)."""
+        super().close()
+        distributed = require("torch").distributed
+        if distributed.is_initialized():
+            distributed.destroy_process_group()

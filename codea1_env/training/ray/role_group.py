@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.trainer_drive import UpdateError
-from codea1_env.support.extras import require
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.ray.learner_actor import LearnerActor
 from codea1_env.training.ray.writer_actor import WriterActor
@@ -36,26 +37,23 @@ class RoleGroup:
         self._ray = ray
         self.role = role
         self._failure: Exception | None = None
-        groups: Any = require("ray.util.placement_group", "ray")
-        strategies: Any = require("ray.util.scheduling_strategies", "ray")
         learn, write = config.devices_of(role)
-        processor = {"CPU": 1.0}
-        device = {"CPU": 1.0, "GPU": 1.0} if gpu else processor
-        # One that never learns answers through the writers, and needs no device for that.
-        bundles = [device] * learn or [processor]
-        self.size = len(bundles)
+        self.size = max(learn, 1)
         """Number of processes that learn; those behind them only write."""
-        bundles += [device] * write
+        device = {"CPU": 1, "GPU": int(gpu)}
+        # One that never learns answers through the writers, and needs no device for that.
+        bundles = [device if learn else {"CPU": 1}] * self.size + [device] * write
         self._actors: list[Any] = []
         self._writers: list[Any] = []
         # GPUs talk fastest inside a machine; processors are not shared where another machine has some.
-        self._placement = groups.placement_group(bundles, strategy="PACK" if gpu else "SPREAD")
+        self._placement = ray.util.placement_group(bundles, strategy="PACK" if gpu else "SPREAD")
         if not self._placement.wait(_PLACING):
             self.close()
             raise RunError(
                 f"Expect room for {len(bundles)} processes of the {role} within {_PLACING:g} s, actually: there "
                 "is none. Another program may have taken it: see `ray status`."
             )
+        strategies = ray.util.scheduling_strategies
         for number, bundle in enumerate(bundles):
             place = strategies.PlacementGroupSchedulingStrategy(self._placement, number)
             actor = ray.remote(LearnerActor if number < self.size else WriterActor).options(
@@ -110,14 +108,11 @@ class RoleGroup:
                 self._ray.get(ready)
             return list(self._ray.get(references))
         except Exception as error:
-            failure = self._explained(error, references)
-            if self.size > 1 or isinstance(failure, LearnerLostError):
-                self._failure = failure
-            raise failure from None
+            raise self._explained(error, references) from None
 
     def _explained(self, error: Exception, references: list[Any]) -> Exception:
         """The exception that a process raised; or one that says that it is lost, if one is."""
-        errors: Any = require("ray.exceptions", "ray")
+        errors = self._ray.exceptions
         raised = [error]
         if self.size > 1:
             # Another one may have failed first because it could not reach the lost one.
@@ -128,25 +123,29 @@ class RoleGroup:
                 except errors.RayError as other:
                     raised.append(other)
         causes = [e.cause if isinstance(e, errors.RayTaskError) else e for e in raised]
-        for cause in causes:
-            if isinstance(cause, errors.RayError):
-                return LearnerLostError(
-                    f"A process of the {self.role} was lost ({type(cause).__name__}): it was killed, its node is gone, or "
-                    "memory ran out there."
-                )
+        lost = [type(cause).__name__ for cause in causes if isinstance(cause, errors.RayError)]
+        if lost:
+            causes[0] = LearnerLostError(
+                f"A process of the {self.role} was lost ({lost[0]}): it was killed, its node is gone, or memory ran out there."
+            )
+        # An engine that fails fails all who learn: then none of them waits, and they can still be saved.
+        told = sum(isinstance(cause, BackendError) for cause in causes)
+        if lost or 1 < self.size >= told:
+            self._failure = causes[0]
         return causes[0]
 
     def close(self) -> None:
         """End all processes."""
-        for actor in (*self._actors, *self._writers):
-            with suppress(Exception):
-                if self._failure is None:
-                    self._ray.get(actor.close.remote(), timeout=_ENDING)
+        actors = (*self._actors, *self._writers)
+        with suppress(Exception):
+            if self._failure is None:  # all at once: who learns together leaves together
+                closed = [actor.close.remote() for actor in actors]
+                self._ray.wait(closed, num_returns=len(closed), timeout=_ENDING)
+        for actor in actors:
             with suppress(Exception):
                 self._ray.kill(actor)
-        groups: Any = require("ray.util.placement_group", "ray")
         with suppress(Exception):
-            groups.remove_placement_group(self._placement)
+            self._ray.util.remove_placement_group(self._placement)
 
 
 def processes_of(config: TrainConfig, roles: Sequence[Role]) -> int:
@@ -162,32 +161,35 @@ def device_of(
     Raises a RunError if the cluster has not enough free.
     """
     divided = {role: config.devices_of(role) for role in roles}
-    processes = processes_of(config, roles) + 1
-    there, free = ray.cluster_resources(), _free_soon(ray, processes)
-    gpu = bool(there.get("GPU", 0))
+    devices, processes = sum(map(sum, divided.values())), processes_of(config, roles) + 1
+    there, free = _free_soon(ray, {"CPU": processes, "GPU": devices})
+    gpu = there["GPU"] > 0
     each = [f"{role}: {learn} learn, {write} write" for role, (learn, write) in divided.items()]
     told = f" for language models ({'; '.join(each)})" if each else ""
-    wanted = {"GPU": ("GPUs", sum(map(sum, divided.values())))} if gpu else {}
-    wanted["CPU"] = (f"processors{told} and a task that judges", processes)
-    for kind, (name, asked) in wanted.items():  # what is scarcer first
-        if free.get(kind, 0) < asked:
+    wanted = [(f"processors{told} and a task that judges", processes, there["CPU"], free["CPU"])]
+    if gpu:  # what is scarcer first
+        wanted.insert(0, (f"GPUs{told}", devices, there["GPU"], free["GPU"]))
+    elif config.address == "local":  # there is room for any number; each player may have one
+        here = float(max(len(os.sched_getaffinity(0)), len(roles)))
+        wanted.insert(0, (f"processors{told}", devices, here, here))
+    for name, asked, has, left in wanted:
+        if left < asked:
             raise RunError(
-                f"Expect {asked} {name}{told if kind == 'GPU' else ''}, actually: the cluster has {there.get(kind, 0):g}, "
-                f"of which {free.get(kind, 0):g} are free. Add nodes, lower coder.devices or tester.devices, or start Ray with "
-                "more (`ray start --num-cpus`)."
+                f"Expect {asked} {name}, actually: the cluster has {has:g}, of which {left:g} are free. Add nodes, lower "
+                "coder.devices or tester.devices, or start Ray with more (`ray start --head --num-cpus N`, and --address auto)."
             )
     if each:
-        kind = "GPU" if gpu else "processor"
-        say(f"Devices, of which each is a {kind}: {'; '.join(each)}.")
+        say(f"Devices, of which each is a {'GPU' if gpu else 'processor'}: {'; '.join(each)}.")
     return gpu
 
 
-def _free_soon(ray: Any, processors: int) -> dict[str, float]:
-    """Free resources of the cluster. Those given back just now appear after a moment."""
+def _free_soon(ray: Any, wanted: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float]]:
+    """What the cluster has of these kinds, and what is free. Those given back just now appear after a moment."""
     until = time.monotonic() + _GIVEN_BACK
     while True:
-        free: dict[str, float] = ray.available_resources()
-        enough = free.get("CPU", 0) >= min(processors, ray.cluster_resources().get("CPU", 0))
+        found = ray.cluster_resources(), ray.available_resources()
+        there, free = ({kind: each.get(kind, 0.0) for kind in wanted} for each in found)
+        enough = all(free[kind] >= min(asked, there[kind]) for kind, asked in wanted.items())
         if enough or time.monotonic() > until:
-            return free
+            return there, free
         time.sleep(0.1)
