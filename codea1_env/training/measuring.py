@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import numpy as np
 
 from codea1_env.agents import CopierTester, Learner
 from codea1_env.agents.llm.agent import LanguagePlayer
+from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.protocols import FixedPlayer
 from codea1_env.evaluation import (
     HeldOut,
@@ -70,6 +73,24 @@ def _apart(player: Learner, seed: int, step: int) -> Iterator[None]:
         player.save(Path(folder))
         yield
         player.load(Path(folder))
+
+
+@contextmanager
+def drawn_again(players: Players) -> Iterator[None]:
+    """Where an engine fails inside, let both players go back to what they drew from: the step will be played anew."""
+    back: list[Callable[[], object]] = []
+    for player in {id(each): each for each in (players.coder, players.tester)}.values():
+        drawing: Any = player.agent if isinstance(player, FixedPlayer) else player
+        if isinstance(player, LanguagePlayer):
+            back.append(partial(player.agent.draw_from, player.agent.calls))
+        elif isinstance(getattr(drawing, "rng", None), np.random.Generator):
+            back.append(partial(setattr, drawing, "rng", deepcopy(drawing.rng)))
+    try:
+        yield
+    except BackendError:
+        for go_back in back:
+            go_back()
+        raise
 
 
 def drawn(problems: Sequence[Problem], number: int, seed: int) -> list[Problem]:

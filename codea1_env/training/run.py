@@ -134,15 +134,16 @@ class Run(ExitStack):
         seats |= self.past.seat(past, players, self.step)
         players.take_usage()  # of a measurement
         try:
-            played = rollout(
-                batch,
-                self.display.watch(seats["coder"], "coder"),
-                self.display.watch(seats["tester"], "tester", then="judge"),
-                self.referee,
-                self.book,
-                self._numbers,
-                chosen.more,
-            )
+            with measuring.drawn_again(players):
+                played = rollout(
+                    batch,
+                    self.display.watch(seats["coder"], "coder"),
+                    self.display.watch(seats["tester"], "tester", then="judge"),
+                    self.referee,
+                    self.book,
+                    self._numbers,
+                    chosen.more,
+                )
         except BackendError:
             self.finish()  # nobody has learned anything of this step yet
             raise

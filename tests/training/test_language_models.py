@@ -266,7 +266,7 @@ def test_an_engine_that_fails_leaves_a_checkpoint(tmp_path, sandbox, model, monk
 
     def generate(self: Any, *args: Any) -> Any:
         calls.append(args)
-        if len(calls) > 4:  # two measurements, then both players of step 1
+        if len(calls) > 5:  # two measurements, both players of step 1, and the coder of step 2
             raise BackendError("The engine is gone.")
         return answered(self, *args)
 
@@ -276,6 +276,9 @@ def test_an_engine_that_fails_leaves_a_checkpoint(tmp_path, sandbox, model, monk
     monkeypatch.undo()
     output = run(tmp_path / "run", sandbox, model, max_steps=2, resume=True)
     assert "after step 1" in output
+    run(tmp_path / "whole", sandbox, model, max_steps=2)  # in which the coder drew once
+    rows = [list(read_rows(tmp_path / each / METRICS)) for each in ("run", "whole")]
+    assert rows[0] == rows[1]
 
 
 def test_a_loss_that_is_no_number_ends_the_run_and_names_trainer_and_step(
