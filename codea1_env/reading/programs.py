@@ -220,30 +220,25 @@ def _bound(node: ast.AST) -> Iterator[str]:
 
 def _with_helpers(code: str, before: list[Block], behind: list[Block]) -> str:
     """Return a program behind what it needs of other blocks: definitions, imports and constants that it lacks."""
-    if not before and not behind:
-        return code
-    missing = _missing(code)
+    missing = _missing(code) if before or behind else set()
     if not missing:
         return code
-    offered: dict[str, tuple[int, str]] = {}
-    number = 0
+    pieces: list[str] = []
+    offered: dict[str, int] = {}
     # Of several definitions, the last one before the program counts.
     for block in [*behind[:_MOST_BLOCKS][::-1], *before[-_MOST_BLOCKS:]]:
         lines = block.code.split("\n")
         for node in parsed(block.code) or ():
-            number += 1
             if isinstance(node, (*_DEFINE_ONLY, ast.Try, ast.If)):
-                text = "\n".join(lines[first_line(node) - 1 : node.end_lineno])
-                offered.update((name, (number, text)) for name in _bound(node))
-    taken: dict[int, str] = {}
+                offered.update(dict.fromkeys(_bound(node), len(pieces)))
+                pieces.append("\n".join(lines[first_line(node) - 1 : node.end_lineno]))
+    taken: set[int] = set()
     while missing:
-        found = offered.get(missing.pop())
-        if found is not None and found[0] not in taken:
-            taken[found[0]] = found[1]
-            missing |= _missing(found[1])
-    if not taken:
-        return code
-    return put_before("\n".join(taken[number] for number in sorted(taken)), code)
+        place = offered.get(missing.pop())
+        if place is not None and place not in taken:
+            taken.add(place)
+            missing |= _missing(pieces[place])
+    return put_before("\n".join(pieces[place] for place in sorted(taken)), code)
 
 
 def _missing(code: str) -> set[str]:
