@@ -73,6 +73,8 @@ class VLLMBackend:
                 **({"max_lora_rank": max_lora_rank, "max_loras": max_loras} if adapters else {}),
                 gpu_memory_utilization=gpu_memory_utilization,
                 enforce_eager=enforce_eager,
+                # In parts of prompts it takes a draw back, which generators of processors cannot.
+                enable_chunked_prefill=False if best_device() == "cpu" else None,
                 seed=0,
                 # As drawn from, so that a learner can weigh the tokens: after temperature, top_k and top_p.
                 logprobs_mode="processed_logprobs",

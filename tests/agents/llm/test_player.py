@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from test_transformers_backend import peft_model
-from tiny import save_tiny
+from tiny import save_tiny, tiny_model
 
 from codea1_env.agents.llm import engines
 from codea1_env.agents.llm.completions import SamplingConfig
@@ -33,7 +33,8 @@ SHORT = replace(engines.SAMPLING, max_completion_length=24)
 
 @pytest.fixture
 def model_folder(tmp_path: Path) -> Path:
-    return Path(save_tiny(tmp_path / "model", words=False, max_position_embeddings=8192))
+    sizes = {"hidden_size": 64, "max_position_embeddings": 8192}  # heads that vLLM computes
+    return Path(save_tiny(tmp_path / "model", words=False, **sizes))
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +46,7 @@ def one_way_on_all_machines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def save_adapter(folder: Path, base: Path) -> Path:
     """As `codea1 export` writes it."""
-    model = peft_model(std=0.5)
+    model = peft_model(std=0.5, base=tiny_model(hidden_size=64))
     model.peft_config["coder"].base_model_name_or_path = str(base)
     model.save_pretrained(folder, selected_adapters=["coder"])
     return folder / "coder"

@@ -68,11 +68,12 @@ def test_adapters_are_swapped(engine: VLLMBackend, tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "coder")
         for adapter in (None, "coder", "tester"):
             answers = engine.generate(CHATS, SAMPLING, seed=1, adapter=adapter)
-            for answer in answers:
-                known = (None, "coder", "tester")
-                errors = {each: distance(model, answer, 0.8, each) for each in known}
-                assert min(errors, key=errors.__getitem__) == adapter, errors
-                assert errors[adapter] < 0.15, errors
+            errors = {  # of one answer that is all but certain they may be equal
+                each: [distance(model, answer, 0.8, each) for answer in answers]
+                for each in (None, "coder", "tester")
+            }
+            assert min(errors, key=lambda each: sum(errors[each])) == adapter, errors
+            assert max(errors[adapter]) < 0.15, errors
 
 
 def test_what_is_no_adapter_is_refused(engine: VLLMBackend, tmp_path: Path) -> None:
