@@ -132,9 +132,7 @@ class RayEngine(LocalEngine):
                 if config.dtype == "auto" or config.threads is None:
                     config, told = groups[0].first("choose", config, roles[0])
                     say(f"Computing in {told}.")
-                made = [
-                    group.make(config, problems, seed_of(config, group.role)) for group in groups
-                ]
+                made = [g.make(config, problems, seed_of(config, g.role)) for g in groups]
                 for wait in made:
                     wait()
             except (ValueError, ImportError) as error:

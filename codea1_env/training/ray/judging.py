@@ -142,9 +142,8 @@ def _unjudged(asked: Asked) -> tuple[list[Any], Counters]:
         verdict = _no_verdict(Round(asked.problem, "", suites))
         return [(suites, verdict) for _ in asked.programs], Counters(unjudged=len(asked.attacks))
     verdicts = [_no_verdict(each) for each in asked]
-    return verdicts, Counters(
-        unjudged=sum(len(suite.tests) for v in verdicts for suite in v.suites)
-    )
+    tests = sum(len(suite.tests) for v in verdicts for suite in v.suites)
+    return verdicts, Counters(unjudged=tests)
 
 
 def _no_verdict(asked: Round) -> Verdict:

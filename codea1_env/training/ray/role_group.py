@@ -93,10 +93,8 @@ class RoleGroup:
         """Ask one process after the other, each with arguments of its own; returns what waits for the answers."""
         if self._failure is not None:
             raise self._failure
-        asked = [
-            getattr(actor, method).remote(*given)
-            for actor, given in zip(self._actors, arguments, strict=False)
-        ]
+        pairs = zip(self._actors, arguments, strict=False)
+        asked = [getattr(actor, method).remote(*given) for actor, given in pairs]
         return partial(self._wait, asked)
 
     def _wait(self, references: list[Any]) -> list[Any]:

@@ -100,10 +100,15 @@ class Writers:
         """Give all writers the weights in this folder: the first process of a group does. See `Backend.update`."""
         if rank() > 0:
             return
-        for name, piece in pieces(folder):
-            sent = self._ray.put(piece)
-            self._answers([actor.append.remote(name, sent) for actor in self._actors])
-        self._answers([actor.update.remote(adapter) for actor in self._actors])
+        try:
+            for name, piece in pieces(folder):
+                sent = self._ray.put(piece)
+                self._answers([actor.append.remote(name, sent) for actor in self._actors])
+            self._answers([actor.update.remote(adapter) for actor in self._actors])
+        except BackendError as error:
+            # One that has died says so again where it is to write: by then the step is done, and can be saved.
+            if not isinstance(error.__cause__, self._ray.exceptions.ActorDiedError):
+                raise
 
     def close(self) -> None:
         """Do nothing: who started the writers ends them."""
