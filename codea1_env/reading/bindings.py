@@ -18,8 +18,10 @@ from codea1_env.sandbox.inside.analysis.plain import ATOMS, CONTAINERS
 from .predictions import ENTRY_POINT, INSTANCE, Call, Conditions, Helper, Names
 from .syntax import FUNCTIONS, bound_by, name_of, parameters_of
 
-PURE = frozenset(dir(builtins)) - {"delattr", "eval", "exec", "next", "setattr", "vars"}
-"""Functions of Python that change no argument."""
+PURE = frozenset(dir(builtins)) - {
+    "delattr", "eval", "exec", "getattr", "next", "setattr", "vars",
+}  # fmt: skip
+"""Functions of Python that change no argument, and return no method of one."""
 _CALLING = frozenset({"filter", "iter", "map", "max", "min", "sorted"})
 """Those of them that call an argument."""
 _PURE_METHODS = frozenset({
@@ -35,10 +37,20 @@ _COPYING = frozenset(
 _REACHING = frozenset({"globals", "locals", "exec", "eval", "setattr", "delattr", "vars", "__dict__"})  # fmt: skip
 """What binds names that no statement shows."""
 _PATCH = re.compile(r"\bpatch(?:\.\w+)?\(")
-_HOOK = re.compile(r"\bdef (?:async)?(?:set_?up|tear_?down|pytest_|run\()|fixture", re.IGNORECASE)
+_HOOK = re.compile(r"\bdef\s+(?:async)?(?:set_?up|tear_?down|pytest_|run\()|fixture", re.IGNORECASE)
 """What pytest runs between tests."""
+_ASSIGNING = (ast.Assign, ast.AnnAssign)
 _MODULES = ("cmath", "math", "np", "numpy")
 _CHANGED = (ast.Store, ast.Del)
+_MAY_BE_METHODS = (
+    Helper,
+    ast.Attribute,
+    ast.Subscript,
+    ast.IfExp,
+    ast.BoolOp,
+    ast.NamedExpr,
+    ast.Starred,
+)
 _HANDS_OUT = frozenset({ast.Return, ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal, ast.Lambda})
 """With these, whoever calls a function may change what it mentions."""
 
@@ -70,6 +82,12 @@ class Bindings(Conditions):
                 self._methods.add(each.name)
             elif kind is ast.ClassDef:
                 self._methods.update(map(self.key, each.bases))
+                own = [
+                    part for it in each.body if isinstance(it, _ASSIGNING) for part in self.walk(it)
+                ]
+                self._methods.update(name for part in own for name in bound_by(part))
+            elif kind is ast.keyword:  # SimpleNamespace(get=...)
+                self._methods.add(each.arg or "")
             elif kind in (ast.Name, ast.Attribute):
                 self._reaches_all |= name_of(each) in _REACHING
                 if kind is ast.Attribute and isinstance(each.ctx, _CHANGED):
@@ -99,7 +117,9 @@ class Bindings(Conditions):
             call = self.call(node, names)
         except NotLiteralError as error:
             self._forget(node, names, kept=True)
-            return Call([], {}, str(error))
+            # It may return what its arguments hold.
+            held = [names[key] for each in self.walk(node) if (key := self.key(each)) in names]
+            return Call(held, {}, str(error))
         if call is not None:
             return call
         try:
@@ -159,7 +179,7 @@ class Bindings(Conditions):
         copied: set[int] = set()  # nodes of which only what is in them can be changed
         for each in self.walk(node):
             changes = changes or self._changes(each, names)
-            if type(each) is ast.Call and name_of(each.func) in _COPYING:
+            if type(each) is ast.Call and self._copies(each.func, names):
                 copied.update(map(id, [*each.args, getattr(each.func, "value", None)]))
             key = self.key(each)
             if key in names:
@@ -172,6 +192,11 @@ class Bindings(Conditions):
         elif kept or bound:
             self._escaped.update(self._parts(seen))
         names.update(dict.fromkeys(bound, UNKNOWN))
+
+    def _copies(self, function: ast.expr, names: Names) -> bool:
+        """Whether a function returns none of what it is given, but at most what is in it."""
+        is_own = name_of(function) in self._methods or self.key(function) in names
+        return name_of(function) in _COPYING and not is_own
 
     def _change(self, seen: list[Any], names: Names) -> None:
         changed = self._meter.changed
@@ -202,7 +227,10 @@ class Bindings(Conditions):
             return not (self.is_instance(node, names) or self._is_pure(node, names))
         if kind is ast.Attribute or kind is ast.Subscript:
             return isinstance(node.ctx, _CHANGED)
-        return kind is ast.AugAssign and type(getattr(node.value, "value", None)) is not int
+        if kind is not ast.AugAssign:
+            return False
+        # With a whole number only a product changes a list.
+        return type(node.op) is ast.Mult or type(getattr(node.value, "value", None)) is not int
 
     def _is_pure(self, node: ast.Call, names: Names) -> bool:
         function = node.func
@@ -220,7 +248,7 @@ class Bindings(Conditions):
     def _may_run(self, node: ast.expr, names: Names) -> bool:
         """Whether an argument may be a function that changes something."""
         value = names.get(self.key(node), node)
-        return value is UNKNOWN or type(value) in (Helper, ast.Attribute)
+        return value is UNKNOWN or type(value) in _MAY_BE_METHODS
 
     def _parts(self, values: Iterable[Any]) -> dict[int, Any]:
         """Return the containers in values that can be changed, and the calls whose results can."""

@@ -57,7 +57,11 @@ def strings_with(text: str, word: str) -> Iterator[str]:
         >>> next(strings_with('{"code": "def f():\\n    return 1"}', "f"))
         'def f():\n    return 1'
     """
-    found = [(start, end, each) for start, end, each in _strings(text) if each is not None]
+    found = [
+        (start, end, each)
+        for start, end, each in _strings(text)
+        if each is not None and _is_of_json(text, start)
+    ]
     gaps = itertools.pairwise(found[1:])
     if len(found) > 2 and all(text[one[1] : other[0]].strip() == "," for one, other in gaps):
         yield "\n".join([each for _, _, each in found[1:]])
@@ -65,6 +69,13 @@ def strings_with(text: str, word: str) -> Iterator[str]:
     for _, _, each in found[:_MAX_STRINGS]:
         if word in each and each != word:
             yield each
+
+
+def _is_of_json(text: str, start: int) -> bool:
+    """Whether a string stands where one of JSON does; else it is one of Python, or a quotation."""
+    while start and text[start - 1].isspace():
+        start -= 1
+    return not start or text[start - 1] in "[{,:"
 
 
 def _strings(text: str, at: int = 0) -> Iterator[tuple[int, int, str | None]]:

@@ -283,7 +283,10 @@ def _is_one_of_its_kind(node: ast.expr) -> bool:
 def _may_keep_in_head(node: ast.FunctionDef | ast.Lambda) -> bool:
     """Whether a default value can be changed, or evaluating the head may do more than name a type."""
     defaults = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
-    if any(isinstance(each, ast.Call) or not is_constant(each) for each in defaults):
+    # A call in a default makes one object for all calls: `float` may be any name by now.
+    if any(isinstance(each, ast.Call) for each in _walked(defaults)):
+        return True
+    if not all(map(is_constant, defaults)):
         return True
     if isinstance(node, ast.Lambda):
         return False

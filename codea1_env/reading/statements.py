@@ -43,7 +43,9 @@ _RAISING = "says that a call raises"
 _LEFT_OUT = "pytest may leave it out or replace it"
 _YIELDS = (ast.Yield, ast.YieldFrom)
 _INNER_SCOPES = frozenset({ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp})
-_SKIPS = frozenset({"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure"})
+_REPLACING = (PURE - {"classmethod", "staticmethod"}) | {
+    "getattr", "skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure",
+}  # fmt: skip
 _MARKS = frozenset({"pytestmark", "__test__"})
 _NUMERIC = frozenset({"builtins", "cmath", "math", "numpy"})
 _LIBRARIES = sys.stdlib_module_names | {"numpy", "pytest"}
@@ -192,7 +194,7 @@ class Statements(Bindings):
         plain = name.replace("_", "").lower()
         if type(bound) is Helper and isinstance(bound.node, FUNCTIONS):
             self._helper(node, bound, names)
-        elif bound is LIBRARY and (plain.startswith("assert") or plain == "eq"):
+        elif bound is LIBRARY and (plain.startswith("assert") or name == "eq_"):
             known = "" if name in self._methods else plain
             self._assertion(node, call, names, functools.partial(self.said_by, known))
         elif name in _RAISES:
@@ -204,6 +206,8 @@ class Statements(Bindings):
         """Follow a call of a function of the text, or note what it may change."""
         call = node.value
         is_check = self._is_check(helper.node)
+        if is_check and any(self._is_own(each, names) for each in call.args):
+            is_check, helper.is_followed = False, True  # it is no check of the function under test
         is_known = is_check or not (call.args or call.keywords)
         if not is_known:
             self._unreadable(node, call, names, "calls a function that is not followed")
@@ -212,6 +216,10 @@ class Statements(Bindings):
             self._enter(helper)
         else:
             self._forget(call, names)
+
+    def _is_own(self, node: ast.expr, names: Names) -> bool:
+        """Whether it is a function of the text."""
+        return type(node) is ast.Lambda or type(names.get(self.key(node))) is Helper
 
     def _for(self, node: Any, names: Names) -> Leaves | None:
         if not self.mentions(node, names):
@@ -380,7 +388,7 @@ class Statements(Bindings):
         marks = [each for each in node.decorator_list if not is_table(each)]
         keys = [self.key(it) for each in marks for it in self.walk(each)]
         is_own = any(names.get(k) is UNKNOWN or type(names.get(k)) is Helper for k in keys)
-        is_skipped = not _SKIPS.isdisjoint(map(called_or_named, marks))
+        is_skipped = not _REPLACING.isdisjoint(map(called_or_named, marks))
         is_marked = is_own or is_skipped or (self._strict and bool(marks))
         if is_marked:
             self._unreadable(node, node, names, _LEFT_OUT)

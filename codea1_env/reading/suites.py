@@ -218,6 +218,8 @@ class _Suite:
         self._together([block.code for block in python_in(text)] or [text])
         if not self.tests:
             self.dropped = before
+        else:  # an assertion beside the JSON is no part of it
+            self.dropped += [row for row in before if row[3] and row[2].startswith("assert")]
 
     def _together(self, codes: list[str]) -> None:
         """Several pieces as one text; one by one if that is no Python."""

@@ -36,6 +36,9 @@ KEEPS_NOTHING = [
     "import os, signal, sys, time\ndef f(x): time.sleep(1); os._exit(0); os.kill(os.getpid(), signal.SIGKILL); sys.exit()",
 ]
 MAY_KEEP = [
+    "from collections import deque as float\ndef f(n, a=(float(),)): a[0].append(n); return len(a[0])",
+    "def float(x): return []\ndef f(n, a=(float(1),)): a[0].append(n); return len(a[0])",
+    "def f(n, *, a=-int()): return a",
     "seen = []\ndef f(x): seen.append(x)",
     "def f(x, seen=[]): seen.append(x)",
     "def f(x): f.seen = x",
