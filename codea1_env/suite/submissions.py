@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from codea1_env.suite.players import FAULTY, find_entry
-from codea1_env.suite.records import Record, read_record, records_in
+from codea1_env.suite.records import RECORD, Record, read_record, records_in
 from codea1_env.suite.running import SUBMISSION, keys_of, play, with_rates
 from codea1_env.suite.tasks import (
     EXPERIMENTS,
@@ -54,11 +54,14 @@ class Tuning(BaseModel, strict=True):
     seeds: Annotated[list[Annotated[int, Field(ge=TUNING_SEED)]], Field(min_length=1)]
     tried: Annotated[list[TriedSetting], Field(min_length=1)]
     rates: _Rates = {}
+    suite_sha256: str | None = None
 
     @model_validator(mode="after")
     def _follows_the_protocol(self) -> Tuning:
         if not all(each.model_fields_set for each in self.tried):
             raise ValueError("Expect settings that say what was tried")
+        if self.suite_sha256 not in (None, digest("v1")):
+            raise ValueError("Expect tuning on codea1-suite v1, by its SHA-256")
         for track, name in itertools.product(TRACKS, EXPERIMENTS):
             own = [
                 each
@@ -80,6 +83,9 @@ class PlayedBy(BaseModel, strict=True):
     algorithm: str
     args: dict[str, Any]
     rates: _Rates
+    suite_sha256: str
+    algorithm_sha256: str | None
+    """Of the file of the algorithm; None for one that has none."""
 
 
 class Submission(BaseModel, strict=True):
@@ -102,8 +108,8 @@ class Submission(BaseModel, strict=True):
         tuned = not self.settings or self.settings.algorithm not in ("random", "oracle")
         if tuned and not self.tuning:
             raise ValueError("Expect a tuned submission")
-        if self.settings and ".py:" in self.settings.algorithm and not self.code:
-            raise ValueError(f"Expect the code of {self.settings.algorithm}")
+        if self.settings:
+            self._is_what_played(self.settings)
         if (self.settings is None) != (self.kind == "recorded"):
             raise ValueError("Expect settings of what codea1 played, and none of what was recorded")
         if self.settings and self.tuning and self.settings.rates != self.tuning.rates:
@@ -119,6 +125,21 @@ class Submission(BaseModel, strict=True):
                 "Expect a value, and what was played, for each record, and at least one"
             )
         return self
+
+    def _is_what_played(self, settings: PlayedBy) -> None:
+        file = settings.algorithm.rpartition(":")[0]
+        is_file = file.endswith(".py") and "\0" not in file
+        if is_file != bool(self.code):
+            raise ValueError(
+                f"Expect the code of FILE.py:NAME, and none of other names: {settings.algorithm!r:.80}"
+            )
+        found = (
+            hashlib.sha256(self.code.encode()).hexdigest() if is_file else settings.algorithm_sha256
+        )
+        if found != settings.algorithm_sha256 or settings.suite_sha256 != digest("v1"):
+            raise ValueError("Expect the code and the suite that played, by their SHA-256")
+        if self.tuning and self.tuning.seeds != [TUNING_SEED]:
+            raise ValueError(f"Expect tuning on seed {TUNING_SEED}, as `codea1 suite tune` does it")
 
 
 def _names() -> dict[str, RecordKey]:
@@ -193,6 +214,13 @@ def submission(base: Path, records: Sequence[Record]) -> dict[str, Any]:
             f"Expect records of seeds {SEEDS[0]} to {SEEDS[-1]}, which are scored, actually {base} has seeds {other!r:.80}. "
             "Move those folders elsewhere."
         )
+    manifests = [read_manifest(path, RECORD)["settings"] for path in records_in(base)]
+    sources = sorted({str(each.get("source")) for each in manifests})
+    if sources != ["suite run" if settings else "make"]:
+        raise SuiteError(
+            f"Expect records of one source, 'suite run' where {base / RECORDS} has a {SUBMISSION.manifest}, else 'make', "
+            f"actually: {sources}. Do not mix folders."
+        )
     name = str(settings.get("algorithm", ""))
     tuned = not settings or find_entry(name, settings.get("args")).learns
     file = Path(name.rpartition(":")[0])
@@ -202,7 +230,7 @@ def submission(base: Path, records: Sequence[Record]) -> dict[str, Any]:
         "suite_sha256": digest("v1"),
         "kind": "played by codea1" if settings else "recorded",
         "settings": settings,
-        "code": file.read_text(encoding="utf-8") if own else "",
+        "code": file.read_bytes().decode("utf-8") if own else "",
         "tuning": read_tuning(base) if tuned else {},
         "values": values_of(records),
         "played": {each.key.name: each.sha256 for each in records},

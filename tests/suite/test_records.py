@@ -378,8 +378,25 @@ def test_an_algorithm_of_a_file_is_in_the_submission(tmp_path: Path) -> None:
     (base / "submission.json").write_text(json.dumps(content))
     assert main(["suite", "verify", str(base / "submission.json")]) == 0
     # Whoever verifies may have a file of this name: it is not what was submitted.
-    (base / "submission.json").write_text(json.dumps(content | {"code": ""}))
-    assert main(["suite", "verify", str(base / "submission.json")]) == 2
+    settings = content["settings"]
+    for change in (
+        {"code": ""},
+        {"code": content["code"] + "\n# other"},
+        {"settings": settings | {"algorithm": ""}},
+        {"settings": settings | {"algorithm_sha256": "0"}},
+        {"settings": settings | {"suite_sha256": "0"}},
+        {"tuning": content["tuning"] | {"suite_sha256": "0"}},
+        {"tuning": content["tuning"] | {"seeds": [1001]}},
+    ):
+        (base / "submission.json").write_text(json.dumps(content | change))
+        assert main(["suite", "verify", str(base / "submission.json")]) == 2, change
+
+
+def test_records_of_two_sources_are_not_mixed(base: Path, capsys: Capture) -> None:
+    assert main(["suite", "score", str(base)]) == 0
+    (base / "records" / "suite.json").unlink()
+    assert main(["suite", "score", str(base)]) == 2
+    assert "of one source" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["record.json", "rounds.jsonl", "tuning.json"])
