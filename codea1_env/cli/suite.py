@@ -200,7 +200,7 @@ def run_verify(arguments: Sequence[str]) -> int:
     """Run `codea1 suite verify`; returns the exit code."""
     command = parse(VerifyCommand, arguments, name="suite verify")
     console = Console()
-    with user_input():
+    with terminable(), user_input():
         content = submissions.read_submission(command.file)
         number, wrong = submissions.verify(
             content, command.share, command.salt, lambda line: say(console, line)
