@@ -209,11 +209,7 @@ class Oracle:
             answers = []
             for seed in range(seeds[subject]):
                 found = _joined([next(replies) for _ in parts[subject]])
-                for _ in range(_LOADS - 1):
-                    if found.load.outcome is not Outcome.TIMEOUT:
-                        break
-                    more = [self._started(subject, part, seed, at_once) for part in parts[subject]]
-                    found = _joined(gather(more))
+                found = self._loaded(subject, seed, parts[subject], found, at_once)
                 answers.append(self._alone(subject, seed, tests, found, at_once))
             truths: dict[str, Truth] = {}
             if any(answer.load.outcome is Outcome.UNJUDGED for answer in answers):
@@ -237,6 +233,22 @@ class Oracle:
             hash_seed=seed,
             rules=RunRules(at_once, allowance=math.inf, again=False),
         )
+
+    def _loaded(
+        self,
+        subject: Subject,
+        seed: int,
+        parts: Sequence[Sequence[Test]],
+        answers: Answers,
+        at_once: tuple[()] | None,
+    ) -> Answers:
+        """Ask again, some times, where the reference reached a time limit before the first call."""
+        for _ in range(_LOADS - 1):
+            if answers.load.outcome is not Outcome.TIMEOUT:
+                break
+            started = [self._started(subject, part, seed, at_once) for part in parts]
+            answers = _joined(gather(started))
+        return answers
 
     def _alone(
         self,

@@ -131,9 +131,9 @@ class SuiteWorld:
         Episode e is about problem e // 32 modulo the problems; behind the last group they begin anew.
         """
         problem = self._problem.take(episodes, mode="wrap")
-        return problem, problem if self.task.kind == "fixed" else self._group.take(
-            episodes, mode="wrap"
-        )
+        if self.task.kind == "fixed":
+            return problem, problem
+        return problem, self._group.take(episodes, mode="wrap")
 
     def errors(self, episodes: Ints, verdicts: int) -> Bools:
         """Return which verdicts of episodes are wrong by chance, shape (n, verdicts)."""

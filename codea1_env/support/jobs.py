@@ -207,10 +207,8 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         if path.exists() and not path.is_file():
             raise OSError("no ordinary file")  # reading a pipe would wait for ever
-        if path.exists() and path.stat().st_size > _MOST_JSON:
-            raise OSError(
-                f"{path.stat().st_size >> 20} MiB, and at most {_MOST_JSON >> 20} are read"
-            )
+        if (size := path.stat().st_size) > _MOST_JSON:
+            raise OSError(f"{size >> 20} MiB, and at most {_MOST_JSON >> 20} are read")
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise FolderError(f"Expect {path} to be a JSON file, actually: {error}") from error

@@ -50,9 +50,20 @@ def apart(players: Players, seed: int, step: int) -> Iterator[None]:
     A player of the user's whose draws come neither from an attribute `rng` nor back with `load` goes on with its own.
     """
     with ExitStack() as stack:
-        for player in {id(each): each for each in (players.coder, players.tester)}.values():
+        for player in _different(players):
             stack.enter_context(_apart(player, seed, step))
         yield
+
+
+def _different(players: Players) -> Iterable[Learner]:
+    """Both players, or the one that plays both roles."""
+    return {id(each): each for each in (players.coder, players.tester)}.values()
+
+
+def _with_rng(player: Learner) -> Any:
+    """What has the generator that a player draws from as its attribute `rng`; None if nothing does."""
+    drawing: Any = player.agent if isinstance(player, FixedPlayer) else player
+    return drawing if isinstance(getattr(drawing, "rng", None), np.random.Generator) else None
 
 
 @contextmanager
@@ -63,8 +74,7 @@ def _apart(player: Learner, seed: int, step: int) -> Iterator[None]:
         yield
         player.agent.draw_from(calls)
         return
-    drawing: Any = player.agent if isinstance(player, FixedPlayer) else player
-    if isinstance(getattr(drawing, "rng", None), np.random.Generator):
+    if (drawing := _with_rng(player)) is not None:
         before, drawing.rng = drawing.rng, np.random.default_rng([seed, step, _STREAM])
         yield
         drawing.rng = before
@@ -79,11 +89,10 @@ def _apart(player: Learner, seed: int, step: int) -> Iterator[None]:
 def drawn_again(players: Players) -> Iterator[None]:
     """Where an engine fails inside, let both players go back to what they drew from: the step will be played anew."""
     back: list[Callable[[], object]] = []
-    for player in {id(each): each for each in (players.coder, players.tester)}.values():
-        drawing: Any = player.agent if isinstance(player, FixedPlayer) else player
+    for player in _different(players):
         if isinstance(player, LanguagePlayer):
             back.append(partial(player.agent.draw_from, player.agent.calls))
-        elif isinstance(getattr(drawing, "rng", None), np.random.Generator):
+        elif (drawing := _with_rng(player)) is not None:
             back.append(partial(setattr, drawing, "rng", deepcopy(drawing.rng)))
     try:
         yield
