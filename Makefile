@@ -1,6 +1,6 @@
 # Needs make and Python 3.11 or newer; no compiler. Everything else is installed into .venv.
 #   make train    two language models learn against each other (about 10 minutes on 2 cores, 8 GB of memory)
-#   make train PRESET=reading    one of them learns to break programs that a script plants faults in (4 to 10 minutes)
+#   make train PRESET=reading    one of them learns to break programs that a script plants faults in (under 10 minutes)
 #   make train PRESET=tabular    players without a language model (under 3 minutes, no torch)
 #   make test     all tests
 #   make test-fast    those for the loop of daily work, without language models (about a minute)
